@@ -43,7 +43,7 @@ sys.meta_path.insert(0, LateWrappers)
 
 
 def __getattr__(name: str) -> Any:
-    """What the package offers by name, imported when it is asked for."""
+    """Import what the package offers by name when it is asked for."""
     if name in __all__:
         from bert_tf.engines import predictor
 

@@ -15,7 +15,9 @@ PAGES = sorted(
         *ROOT.glob("deploy/**/*.md"),
         ROOT / "bert_tf/cpu/README.md",
         ROOT / "bert_tf/data/tables/README.md",
+        ROOT / "bert_tf/tasks/README.md",
         ROOT / "bert_tf/training/README.md",
+        ROOT / "pipeline/outputs/README.md",
     ]
 )
 

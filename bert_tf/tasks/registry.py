@@ -55,14 +55,25 @@ TASKS: dict[str, TaskDeclaration] = {
 
 
 def task_class(name: str) -> type[Task]:
+    """Import the class of a task to fine-tune for.
+
+    Args:
+        name: a key of `TASKS`.
+    """
     return cast("type[Task]", imported(TASKS[name].implementation))
 
 
 def pretrained_tasks() -> dict[str, PretrainedTaskDeclaration]:
+    """Return the declarations of all tasks without fine-tuning, by name."""
     return {name: _pretrained_declaration(name) for name in PRETRAINED_TASKS}
 
 
 def pretrained_task_class(name: str) -> type[PretrainedTask]:
+    """Import the class of a task without fine-tuning.
+
+    Args:
+        name: a key of `PRETRAINED_TASKS`.
+    """
     return cast("type[PretrainedTask]", imported(_pretrained_declaration(name).implementation))
 
 
@@ -71,23 +82,37 @@ def _pretrained_declaration(name: str) -> PretrainedTaskDeclaration:
 
 
 def label_error_tasks() -> dict[str, LabelErrorsDeclaration]:
+    """Return the declarations of tasks with a search for wrong labels, by name."""
     found = {name: task.label_errors for name, task in TASKS.items()}
     return {name: declared for name, declared in found.items() if declared is not None}
 
 
 def page_function(name: str) -> Callable[..., Iterable[Section]] | None:
+    """Import the function that yields the sections of a task's page; None if it declares none."""
     page = TASKS[name].page
     return None if page is None else cast("Callable[..., Iterable[Section]]", imported(page))
 
 
 def likely_columns(name: str, table: TableSketch) -> dict[str, Any]:
-    """The settings of `TaskDeclaration.columns`; UsageError if a needed column is missing."""
+    """Return the settings that name a table's columns, see `TaskDeclaration.columns`.
+
+    Args:
+        name: of the task.
+        table: statistics of its columns.
+
+    Raises:
+        UsageError: a needed column is missing.
+    """
     columns = TASKS[name].columns
     return {} if columns is None else columns(table)
 
 
 def finetune_config(values: Mapping[str, Any]) -> FinetuneConfig:
-    """The section of `finetune` for the task in the values; ConfigError with all their faults."""
+    """Build the section of `finetune` for the task in the values.
+
+    Raises:
+        ConfigError: with all faults of the values.
+    """
     name = values.get("task")
     if name not in TASKS:
         raise ConfigError([f"finetune.task: expected one of {', '.join(TASKS)}, got {name!r}"])
@@ -95,9 +120,14 @@ def finetune_config(values: Mapping[str, Any]) -> FinetuneConfig:
 
 
 def declared_task(settings: Mapping[str, Any] | None, path: str) -> ServedTaskDeclaration:
-    """The declaration of a model's task; UsageError if it has none, or an unknown one.
+    """Return the declaration of a model's task.
 
-    `settings` is the content of its `task.json`, None if it has none.
+    Args:
+        settings: the content of its `task.json`; None if it has none.
+        path: of the model, for messages.
+
+    Raises:
+        UsageError: the model has no task, or an unknown one.
     """
     if settings is None:
         raise UsageError(
@@ -115,13 +145,29 @@ def declared_task(settings: Mapping[str, Any] | None, path: str) -> ServedTaskDe
 
 
 def served_task_from_settings(settings: dict[str, Any] | None, path: str) -> ServedTask:
-    """The task of a model directory, of pretrained models too; raises as `declared_task`."""
+    """Restore the task of a model directory, of pretrained models too.
+
+    Args:
+        settings: the content of its `task.json`; None if it has none.
+        path: of the model, for messages.
+
+    Raises:
+        UsageError: see `declared_task`, or a setting is missing.
+    """
     implementation = declared_task(settings, path).implementation
     return cast("ServedTask", _restored(implementation, settings, path))
 
 
 def host_task_from_settings(settings: dict[str, Any] | None, path: str) -> HostTask | None:
-    """The host of a model's task, None if there is none; raises as `served_task_from_settings`."""
+    """Restore the host of a model's task; None if it has none.
+
+    Args:
+        settings: the content of its `task.json`; None if it has none.
+        path: of the model, for messages.
+
+    Raises:
+        UsageError: see `declared_task`, or a setting is missing.
+    """
     host = declared_task(settings, path).host
     return None if host is None else cast("HostTask", _restored(host, settings, path))
 
@@ -136,7 +182,15 @@ def _restored(implementation: str, settings: dict[str, Any] | None, path: str) -
 
 
 def task_from_settings(settings: dict[str, Any] | None, path: str) -> Task:
-    """The fine-tuned task of a model directory; UsageError for others."""
+    """Restore the fine-tuned task of a model directory.
+
+    Args:
+        settings: the content of its `task.json`; None if it has none.
+        path: of the model, for messages.
+
+    Raises:
+        UsageError: the model has another task, or none.
+    """
     name = declared_task(settings, path).name
     if name not in TASKS:
         raise UsageError(
@@ -150,15 +204,19 @@ _TASK_HEADS = ("classifier.weight", "qa_outputs.weight")
 
 
 def task_of_weights(directory: ModelDirectory) -> Task | None:
-    """The task that weights of another library were fine-tuned for; None if unknown."""
+    """Return the task that weights of another library were fine-tuned for; None if unknown."""
     tasks = (task_class(name).from_weights(directory) for name in TASKS)
     return next((task for task in tasks if task is not None), None)
 
 
 def with_task_of_weights(directory: ModelDirectory, console: Console) -> ModelDirectory:
-    """A model with the task of its head, if another library fine-tuned it and no file says it.
+    """Return a model with the task of its head, if no file says it.
 
-    Raises UsageError if the task of its head is unknown, InputError if its labels do not fit.
+    Models of other libraries have no `task.json`.
+
+    Raises:
+        UsageError: there is a head for an unknown task.
+        InputError: the labels in its config do not fit the head.
     """
     if directory.task is not None:
         return directory

@@ -1,6 +1,7 @@
 """Stores bulky intermediate data in files while references to it pass through Beam.
 
-Beam's runners keep shuffled data in memory; all workers see the output's folder anyway.
+Beam's runners keep shuffled data in memory; all workers see the output's folder anyway. Work that
+is done is noted in a file of its own name, so a job that was killed does not do it again.
 """
 
 from __future__ import annotations
@@ -22,16 +23,24 @@ from bert_tf.base.json_files import read_if_sound, sealed
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.beam.stored_path import path_of
 
-# Seconds; for tests, and for storage that takes longer.
+# Environment variable with the seconds, for tests, and for storage that takes longer.
 VARIABLE = "BERT_PIPELINE_VISIBILITY_SECONDS"
-_VISIBILITY_SECONDS = 90.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_VISIBILITY_SECONDS = 90.0  # until a file that another machine wrote must be seen
+_FIRST_PAUSE = 0.05  # seconds between two looks, which double up to the longest
+_LONGEST_PAUSE = 2.0
 
-_BLOBS, _FINISHED = ".blobs", ".finished.json"
+_BLOBS = ".blobs"
+_FINISHED = ".finished.json"
 
 
 class BlobReference(NamedTuple):
-    """A range of a spill file, and the CRC32C of its content."""
+    """A range of a spill file.
+
+    Attributes:
+        name: of the file, in the store's folder.
+        offset, length: in bytes.
+        crc32c: of the content.
+    """
 
     name: str
     offset: int
@@ -65,7 +74,12 @@ class BlobStore:
     def once(self, name: str, work: Work) -> Iterator[LabeledBlob]:
         """Do a unit of work, unless this run or an interrupted one has finished it.
 
-        Its name (letters, digits, hyphens) identifies the work. Yields its blobs once all are done.
+        Args:
+            name: identifies the work: letters, digits, hyphens.
+            work: stores blobs with the writer it is given.
+
+        Yields:
+            Its blobs, once all are done.
         """
         finished = self.finished(name)
         if finished is None:
@@ -90,7 +104,15 @@ class BlobStore:
         """Read a range of a blob; verifies only a whole one, the default, by its checksum.
 
         Retries: clients of network file systems cache missing names and sizes (NFS up to a minute,
-        `acdirmax`). Raises RunnerFailed if another worker's blob stays invisible.
+        `acdirmax`).
+
+        Args:
+            reference: the blob.
+            start: first byte of the range.
+            length: bytes; None for all from there on.
+
+        Raises:
+            RunnerFailed: another worker's blob stays invisible.
         """
         is_whole = length is None and start == 0
         size = reference.length - start if length is None else length
@@ -155,6 +177,7 @@ class BlobWriter:
 
 
 def remove_unfinished_work(folder: Path) -> None:
+    """Remove the spill files that no note of finished work names."""
     paths = list(folder.iterdir())
     finished = {path.name for path in paths}
     for path in paths:
@@ -164,11 +187,12 @@ def remove_unfinished_work(folder: Path) -> None:
 
 
 def count_finished_work(folder: Path, kind: str) -> int:
+    """Count the finished units of work of a kind, the first part of their names."""
     return sum(1 for _ in folder.glob(f"{kind}-*{_FINISHED}"))
 
 
 def _are_sound(path: Path, blobs: list[LabeledBlob]) -> bool:
-    """Whether a file holds its blobs; of a remote file, only the size is compared."""
+    """Return whether a file holds its blobs; of a remote file, only the size is compared."""
     try:
         if isinstance(path, RemotePath):
             size = path.stat().st_size

@@ -54,9 +54,16 @@ os.execvp({java!r}, [{java!r}, *sys.argv[1:]])
 def run_on_cluster(
     pipeline: beam.Pipeline, runner: str, console: Console, flink: FlinkJob | None = None
 ) -> None:
-    """Run a built pipeline to its end; cancels it on the cluster if this process is stopped.
+    """Run a built pipeline to its end; cancel it on the cluster if this process is stopped.
 
-    Raises the error that a worker raised for the user, RunnerFailed for another reason.
+    Args:
+        pipeline: with all transforms.
+        runner: its name in messages.
+        flink: to cancel it by Flink's own API; None for other runners.
+
+    Raises:
+        BertPipelineError: a worker raised it for the user.
+        RunnerFailed: the job failed for another reason.
     """
     result: PipelineResult | None = None
     try:
@@ -91,6 +98,7 @@ def drop_errors_of_closed_connections() -> None:
 
 
 def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:
+    """Return the error for the user in what a runner raised; None for a fault of this project."""
     failure = user_error(error)
     if failure is not None:
         return failure
@@ -107,7 +115,7 @@ def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:
 
 
 def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJob | None) -> None:
-    """Cancel a job and waits, for a bounded time, until the cluster has ended it."""
+    """Cancel a job and wait, for a bounded time, until the cluster has ended it."""
     console.info(f"canceling the {runner} job")
     try:
         if flink is not None:
@@ -146,10 +154,14 @@ def _signals_after() -> Iterator[None]:
 
 
 class FlinkJob:
-    """All jobs of one name on a Flink cluster (`host:port` or a URL), by Flink's REST API.
+    """All jobs of one name on a Flink cluster, by Flink's REST API.
 
     Beam's job server acknowledges a cancellation while the cluster continues the job. Methods raise
     OSError if the cluster does not answer.
+
+    Args:
+        master: `host:port` or a URL.
+        name: of the jobs.
     """
 
     def __init__(self, master: str, name: str):
@@ -175,6 +187,7 @@ class FlinkJob:
 
 
 def flink_job(options: Sequence[str], name: str) -> FlinkJob | None:
+    """Return the job on the Flink cluster that options name; None if they name none."""
     masters = [
         value for key, _, value in (o.partition("=") for o in options) if key == _FLINK_MASTER
     ]
@@ -195,7 +208,12 @@ class CheckInstallations(beam.PTransform):
 
 
 def check_versions(host: str, versions: dict[str, str]) -> None:
-    """Raise UsageError if this process, a worker, has other versions than the submitter."""
+    """Raise UsageError if this process, a worker, has other versions than the submitter.
+
+    Args:
+        host: that submitted the job.
+        versions: installed there, by package.
+    """
     here = _compared_versions()
     different = [name for name in versions if versions[name] != here.get(name)]
     if different:

@@ -24,6 +24,8 @@ from pipeline.beam.stored_path import path_of
 
 @dataclasses.dataclass(frozen=True)
 class FileInfo:
+    """A file to read, and its size as stored."""
+
     path: str
     bytes: int
 
@@ -40,7 +42,10 @@ def match_files(
     Globs leave out `own_files` of the job with this output; the console lists them.
 
     Args:
+        patterns: paths and globs.
         endings: of readable files, for the hint if a folder is named.
+        output: of the job; None if it has none.
+        console: None to list nothing.
 
     Raises:
         UsageError: a pattern matches no file, or names a folder, a file whose name is not UTF-8 or
@@ -72,8 +77,12 @@ class UncompressedFile:
     """A file's uncompressed bytes as UTF-8; also a context manager.
 
     Text of another encoding, or with the byte-order mark of UTF-16 or UTF-32, is transcoded
-    (`is_transcoded`); faults in it become bytes that are not UTF-8. Without an encoding, it may
-    hold any bytes.
+    (`is_transcoded`); faults in it become bytes that are not UTF-8.
+
+    Args:
+        path: on any storage.
+        encoding: of the text; None for any bytes.
+        unpack: decompresses a stream by the name of its file.
 
     Raises:
         UsageError: the file cannot be opened.
@@ -111,11 +120,18 @@ class UncompressedFile:
 
     @property
     def stored_position(self) -> int:
-        """Bytes of the stored file read so far, up to `READ_AHEAD_BYTES` ahead of their use."""
+        """Return how many bytes of the stored file were read.
+
+        Up to `READ_AHEAD_BYTES` more than were used.
+        """
         return self._file.tell()
 
     def read(self, size: int) -> bytes:
-        """Read `size` bytes, fewer only at the end; raise InputError if damaged."""
+        """Read `size` bytes, fewer only at the end.
+
+        Raises:
+            InputError: the file is damaged.
+        """
         parts = [self._pending]
         missing = size - len(self._pending)
         while missing > 0:
@@ -148,6 +164,7 @@ class UncompressedFile:
 
 
 def damaged(path: str, what: str) -> InputError:
+    """Make the error of a file that cannot be read to its end."""
     return InputError(f"{path}: cannot be read to its end ({what}); make or download it again")
 
 
@@ -161,18 +178,34 @@ def check_shared(folder: str) -> None:
 
 
 def write_shared_file(folder: str, name: str, data: bytes) -> None:
-    """Write a worker's result atomically; the last of a name stays."""
+    """Write a worker's result atomically; the last of a name stays.
+
+    Args:
+        folder: that all workers and the submitter see.
+        name: of the file.
+        data: its content.
+    """
     check_shared(folder)
     with replacing_file(path_of(folder) / name, lasting=False) as aside:
         aside.write_bytes(data)
 
 
 def write_shared_json(value: Any, folder: str, name: str) -> None:
+    """Write a worker's result as JSON, see `write_shared_file`."""
     write_shared_file(folder, name, json.dumps(value).encode())
 
 
 def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -> list[bytes]:
-    """Read workers' files in order of names; InputError without any, unless `may_be_none`."""
+    """Read workers' files in order of names.
+
+    Args:
+        folder: that all workers and the submitter see.
+        pattern: glob of the names.
+        may_be_none: whether there may be no such file.
+
+    Raises:
+        InputError: there is none.
+    """
     paths = sorted(path_of(folder).glob(pattern))
     if not paths and not may_be_none:
         raise InputError(

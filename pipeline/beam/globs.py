@@ -28,7 +28,10 @@ _FILES_LOOKED_AT = 10_000
 
 
 def glob_pattern(glob: str) -> re.Pattern[str]:
-    """Compile a shell glob (`*`, `?`, `[a-c]`, `[!a-c]`, `**` for folders too) for `fullmatch`."""
+    """Compile a shell glob (`*`, `?`, `[a-c]`, `[!a-c]`, `**` for folders too) for `fullmatch`.
+
+    A dot at the beginning of a name must be written, in brackets too, as in a shell.
+    """
     pattern, place = "", 0
     for mark in _MARKS.finditer(glob):
         pattern += re.escape(glob[place : mark.start()])
@@ -46,7 +49,10 @@ def list_local(pattern: str) -> dict[str, int]:
     """Map the local files that a path or glob names to their sizes in bytes.
 
     Unlike Beam's globs: `~` and brackets in names work, links to folders are followed, and folders
-    are searched only as deep as the glob goes. Pipes and devices are UsageErrors.
+    are searched only as deep as the glob goes.
+
+    Raises:
+        UsageError: it is a pipe or device.
     """
     if pattern.startswith("~") and not Path(pattern).exists():
         pattern = os.path.expanduser(pattern)  # noqa: PTH111  a path would lose the last slash
@@ -76,7 +82,10 @@ def list_local(pattern: str) -> dict[str, int]:
 
 
 def _walk(top: str, deepest: float) -> Iterator[tuple[str, list[str]]]:
-    """Folders with the names of their files, each once under its own name, also if linked."""
+    """Yield folders with the names of their files, each once under its own name, also if linked.
+
+    Links are followed last, so that a folder keeps its own name if both ways lead to it.
+    """
     linked: list[str] = []
     seen: set[tuple[int, int]] = set()
     tops = [top]
@@ -105,7 +114,7 @@ def _size(path: str) -> int:
 
 
 def why_no_file(pattern: str) -> str:
-    """Advice for a path or glob that matches no file."""
+    """Return advice for a path or glob that matches no file."""
     if pattern == "-":
         return READ_AGAIN
     if GLOB_MARK.search(pattern):
@@ -116,7 +125,12 @@ def why_no_file(pattern: str) -> str:
 
 
 def instead_of_folder(folder: str, endings: Collection[str]) -> str:
-    """Advice for a folder given as a file: the glob for most of its files."""
+    """Return advice for a folder given as a file: the glob for most of its files.
+
+    Args:
+        folder: the path.
+        endings: of readable files.
+    """
     shallow: collections.Counter[str] = collections.Counter()
     deep: collections.Counter[str] = collections.Counter()
     for path in _first_files(folder):
@@ -125,15 +139,17 @@ def instead_of_folder(folder: str, endings: Collection[str]) -> str:
         if of_format.lower() in endings:
             ending = of_format + compression
             deep[ending] += 1
-            shallow[ending] += path.parent == PurePath(folder)
+            if path.parent == PurePath(folder):
+                shallow[ending] += 1
     if not deep:
         return f"no file in it ends in {', '.join(endings)}; name the files to read"
-    ending, number = (+shallow or deep).most_common(1)[0]
+    ending, number = (shallow or deep).most_common(1)[0]
     wildcard = "*" if shallow[ending] == number else "**"
     return f"name its files, e.g. {shlex.quote(f'{folder}/{wildcard}{ending}')}"
 
 
 def _first_files(folder: str) -> list[PurePath]:
+    """Return some of the files in a folder, at any depth, without hidden ones."""
     found: list[PurePath] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

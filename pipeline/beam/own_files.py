@@ -13,9 +13,14 @@ from bert_tf.base.files import RemotePath
 from pipeline.beam.globs import GLOB_MARK, list_local
 from pipeline.beam.stored_path import path_of
 
-_MANIFEST, _MARKER = "manifest.json", "config.yaml"
 # A manifest and lists of rows: in an output folder, or beside a file after its name.
-SIDES = (_MANIFEST, "rejects.jsonl", "duplicates.jsonl", "dropped.jsonl", "excluded.jsonl")
+MANIFEST = "manifest.json"
+REJECTS = "rejects.jsonl"
+DUPLICATES = "duplicates.jsonl"
+DROPPED = "dropped.jsonl"
+EXCLUDED = "excluded.jsonl"
+SIDES = (MANIFEST, REJECTS, DUPLICATES, DROPPED, EXCLUDED)
+_MARKER = "config.yaml"
 _SIDE_ENDINGS = tuple(f".{name}" for name in (*SIDES, "job.log"))
 # What these make are rows again, which other commands read.
 _MAKE_TABLES = ("score", "embed", "summarize", "search")
@@ -25,10 +30,15 @@ _VOCABULARY_HEAD_BYTES = 4096  # of Google's, [UNK] follows 99 unused entries
 
 
 def own_files(found: Collection[str], pattern: str, output: str | None = None) -> list[str]:
-    """List the files matched by a glob (not by a path) that are no input of a job, sorted.
+    """List the files matched by a glob that are no input of a job, sorted; none of a path.
 
     These are its output, vocabularies, the content of folders of records, runs and models,
     manifests, lists of what was left out, and tables made from files that the glob matches too.
+
+    Args:
+        found: the files matched.
+        pattern: the path or glob.
+        output: of the job; None if it has none.
     """
     glob = GLOB_MARK.search(f"{pattern}*" if pattern.endswith("/") else pattern)
     if glob is None or pattern in found:
@@ -48,7 +58,7 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
             side_of = place.name.removesuffix(ending)
             if side_of not in ("", place.name) and (
                 side_of in manifests_of_files(place.parent)
-                or _manifest(place.with_name(side_of) / _MANIFEST) is not None
+                or _manifest(place.with_name(side_of) / MANIFEST) is not None
             ):
                 return True
         manifests = [*manifests_of_folder(place.parent)]
@@ -62,20 +72,22 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
 
 
 def _made_output(output: Path) -> Path | None:
-    """An existing output; None if there is none, or another tool made it."""
-    vouching = (f".{_MANIFEST}", f"/{_MANIFEST}", f"/{_MARKER}")
+    """Return an existing output; None if there is none, or another tool made it."""
+    vouching = (f".{MANIFEST}", f"/{MANIFEST}", f"/{_MARKER}")
     places = (output.parent / f"{output.name}{ending}" for ending in vouching)
     return output.resolve() if any(place.exists() for place in places) else None
 
 
 def _manifests_of_folder(folder: Path, top: Path) -> list[Mapping[str, Any]]:
+    """Return the manifests of a folder, and of the folders around it up to `top`."""
     around = [each for each in folder.parents if each.is_relative_to(top) and each != Path()]
-    found = (_manifest(each / _MANIFEST) for each in (folder, *around))
+    found = (_manifest(each / MANIFEST) for each in (folder, *around))
     return [each for each in found if each is not None]
 
 
 def _manifests_of_files(folder: Path) -> dict[str, tuple[Mapping[str, Any], ...]]:
-    ending = f".{_MANIFEST}"
+    """Return the manifests beside files, by the name of the file."""
+    ending = f".{MANIFEST}"
     listed = list_local
     if isinstance(folder, RemotePath):
         from pipeline.beam.storage import list_stored as listed  # Beam: local files need none
@@ -85,6 +97,7 @@ def _manifests_of_files(folder: Path) -> dict[str, tuple[Mapping[str, Any], ...]
 
 
 def _manifest(path: Path) -> Mapping[str, Any] | None:
+    """Read a manifest of this tool; None for anything else."""
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -97,6 +110,10 @@ def _manifest(path: Path) -> Mapping[str, Any] | None:
 def _is_no_input(
     manifest: Mapping[str, Any], place: Path, sources: Callable[[], Collection[str]]
 ) -> bool:
+    """Return whether a file that a manifest vouches for is no input of another job.
+
+    Tables that were made from other files than those the glob matches are.
+    """
     if manifest.get("command") not in _MAKE_TABLES:
         return True
     read = [each["path"] for each in manifest.get("inputs", []) if "path" in each]
@@ -104,12 +121,13 @@ def _is_no_input(
 
 
 def _places(path: str, place: Path) -> Iterator[Path]:
-    """Candidates for a recorded input: relative to this folder, or to a parent of the output."""
+    """Yield candidates for a recorded input: from the working directory, or above an output."""
     for folder in (Path(), *place.absolute().parents):
         yield path_of(folder / path if "://" not in path else path).resolve()
 
 
 def is_vocabulary(path: Path) -> bool:
+    """Return whether a file begins as a WordPiece vocabulary does."""
     try:
         with path.open("rb") as stream:
             head = stream.read(_VOCABULARY_HEAD_BYTES)

@@ -1,7 +1,12 @@
 """Values as bytes for spill files: JSON, followed by the bytes of arrays.
 
-A pickle runs code that its writer chose, and the folder of an output may be writable for
-others. Only classes that the reader names are made.
+A pickle runs code that its writer chose, and the folder of an output may be writable for others. So
+only plain values, arrays, and classes that the reader names are made.
+
+The bytes are: length of the JSON (8 bytes, big-endian), the JSON, and all arrays end to end in the
+order in which the JSON names them. An object `{kind: content}` of the JSON stands for what JSON
+lacks: an array (dtype and shape), bytes, texts of Arrow, a dict with any keys, a Counter, a tuple,
+or a named class with its fields.
 """
 
 from __future__ import annotations
@@ -21,7 +26,11 @@ _LENGTH_BYTES = 8  # of the length of the JSON
 
 
 def pack(value: Any) -> list[bytes]:
-    """Pack plain values, containers, arrays, and dataclasses and named tuples of such."""
+    """Pack plain values, containers, arrays, and dataclasses and named tuples of such.
+
+    Returns:
+        The bytes in parts, as `BlobWriter.add` takes them; arrays are copied once.
+    """
     arrays: list[np.ndarray] = []
     described = json.dumps(_described(value, arrays)).encode()
     parts = [array.tobytes() for array in arrays]
@@ -29,7 +38,15 @@ def pack(value: Any) -> list[bytes]:
 
 
 def unpack(data: bytes, *classes: type) -> Any:
-    """Return what was packed; raise InputError for damage, and for classes not given here."""
+    """Return what was packed.
+
+    Args:
+        data: all parts of `pack`, joined.
+        classes: dataclasses and named tuples that may be made.
+
+    Raises:
+        InputError: the data is damaged, or has a class not given here.
+    """
     end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES])
     try:
         return _Reader(data, end, classes).value(json.loads(data[_LENGTH_BYTES:end]))
@@ -41,7 +58,10 @@ def unpack(data: bytes, *classes: type) -> Any:
 
 
 def _described(value: Any, arrays: list[np.ndarray]) -> Any:
-    """JSON of a value: a list for a list, and `{kind: content}` for all that JSON lacks."""
+    """Return the JSON of a value, and append its arrays.
+
+    A list stands for a list, and `{kind: content}` for all that JSON lacks.
+    """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray):
@@ -51,10 +71,13 @@ def _described(value: Any, arrays: list[np.ndarray]) -> Any:
     if isinstance(value, bytes):
         return {"bytes": _described(np.frombuffer(value, np.uint8), arrays)}
     if isinstance(value, pa.Array):
-        size, (_, offsets, content) = len(value), value.buffers()
-        bounds = np.frombuffer(offsets or bytes(4), np.int32)[value.offset :][: size + 1]
+        _, offsets, content = value.buffers()
+        end = value.offset + len(value) + 1
+        bounds = np.frombuffer(offsets or bytes(4), np.int32)[value.offset : end]
         text = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
-        return {"texts": [size, *(_described(each, arrays) for each in (bounds - bounds[0], text))]}
+        # A slice of an array has the buffers of all of it, of which only its own part is kept.
+        buffers = [_described(bounds - bounds[0], arrays), _described(text, arrays)]
+        return {"texts": [len(value), *buffers]}
     if isinstance(value, dict):
         kind = "counter" if isinstance(value, Counter) else "dict"
         return {kind: [[_described(each, arrays) for each in item] for item in value.items()]}
@@ -68,6 +91,8 @@ def _described(value: Any, arrays: list[np.ndarray]) -> Any:
 
 
 class _Reader:
+    """Makes values of their JSON, and takes arrays from the bytes in order."""
+
     def __init__(self, data: bytes, begin: int, classes: tuple[type, ...]):
         self._data, self._begin = data, begin
         self._classes = {each.__name__: each for each in classes}

@@ -23,8 +23,9 @@ _RECORD = struct.Struct("<Bq")
 _SECONDS = 0.5
 _SPLITS_THAT_TELL = 4
 ProgressLine = Callable[[Counter[int], float], Advance | None]
-"""What to show, None for nothing yet, from how much has been done by its kind and the seconds
-since the pipeline began; called by one thread at a time."""
+"""Formats amounts by kind and elapsed seconds; None means show nothing yet.
+
+One thread calls it at a time."""
 
 
 class Progress(enum.IntEnum):
@@ -44,6 +45,7 @@ class Progress(enum.IntEnum):
 
 
 def report_progress(kind: Progress, amount: int) -> None:
+    """Add an amount of a kind to the job's progress; a worker of a cluster reports nothing."""
     path = os.environ.get(_VARIABLE)
     if path:
         with Path(path).open("ab", buffering=0) as stream:
@@ -51,7 +53,7 @@ def report_progress(kind: Progress, amount: int) -> None:
 
 
 def text_line(done: Counter[int], seconds: float) -> Advance | None:
-    """The text read, a `ProgressLine`, with the fraction of splits if significant."""
+    """Format the text read, with the fraction of splits if significant; a `ProgressLine`."""
     if not done[Progress.TEXT_BYTES]:
         return None
     read, splits = done[Progress.SPLITS_READ], done[Progress.SPLITS]
@@ -62,7 +64,10 @@ def text_line(done: Counter[int], seconds: float) -> Advance | None:
 
 
 class ProgressWatch:
-    """Shows the reports of local workers while it is open, and at its end unless it fails."""
+    """Shows the reports of local workers while it is open, and at its end unless it fails.
+
+    Workers append fixed-size records to one file, which is atomic for so few bytes.
+    """
 
     def __init__(self, console: Console, line: ProgressLine = text_line):
         self._console = console

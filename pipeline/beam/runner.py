@@ -82,7 +82,7 @@ _DROPPED = logging.NullHandler()
 
 @contextmanager
 def _not_interactive() -> Iterator[None]:
-    """Have Beam build and run a pipeline in a notebook as it does anywhere else.
+    """Let Beam build and run a pipeline in a notebook as it does anywhere else.
 
     Where IPython runs, Beam looks for interactive pipelines of the user at every transform. For
     that it imports its dataframes, which takes pandas, and a version before 3 (Beam 2.77). It also
@@ -110,11 +110,14 @@ def run_pipeline(
     progress: ProgressLine = text_line,
     takes_gpu: bool = False,
 ) -> None:
-    """Build a pipeline and runs it to its end.
+    """Build a pipeline and run it to its end.
 
     Args:
+        config: runner, its options and the number of workers.
         build: applies the job's transforms.
+        console: shows the progress.
         input_bytes: decides whether local worker processes pay off.
+        progress: formats what workers report.
         takes_gpu: whether local worker processes run models, on a GPU if there is one.
 
     Raises:
@@ -171,7 +174,7 @@ class _GrpcOfThisMachine:
 
 
 def _start_worker(handler: Any) -> None:
-    """Have requests to a worker process fail once it has ended; Beam would wait for answers."""
+    """Let requests to a worker process fail once it has ended; Beam would wait for answers."""
     _START_WORKER(handler)
     connection, push = handler.control_conn, handler.control_conn.push
     answer = beam_fn_api_pb2.InstructionResponse(error=f"{errors.__name__}.RunnerFailed: {_ENDED}")
@@ -213,7 +216,16 @@ def _run_locally(pipeline: beam.Pipeline) -> None:
 def pipeline_options(
     config: RunnerConfig, *, input_bytes: int, takes_gpu: bool = False
 ) -> tuple[FnApiRunner | str, list[str]]:
-    """The runner (an object for the local one, else Beam's name) and its checked options."""
+    """Return the runner (an object for the local one, else Beam's name) and its checked options.
+
+    Args:
+        config: runner, its options and the number of workers.
+        input_bytes: decides whether local worker processes pay off.
+        takes_gpu: whether local worker processes may see a GPU.
+
+    Raises:
+        UsageError: an option is missing, or does not apply to the runner.
+    """
     given = list(config.options)
     if config.runner == "local":
         is_large = input_bytes >= BYTES_THAT_PAY_FOR_WORKERS
@@ -277,7 +289,10 @@ def _is_no_message_of_a_job_server(record: logging.LogRecord) -> bool:
 
 
 def _check_endpoint_answers(options: PipelineOptions) -> None:
-    """Beam itself would wait for five minutes and then report nothing."""
+    """Raise UsageError if a job server does not answer.
+
+    Beam itself would wait for five minutes and then report nothing.
+    """
     endpoint = options.view_as(PortableOptions).job_endpoint
     if endpoint is None or endpoint == "embed":
         return

@@ -56,7 +56,12 @@ class _OptionParser(_BeamArgumentParser):
 def use_storage_options(options: Sequence[str], runner: str = "local") -> None:
     """Configure how Beam's file systems reach their storage, before there is a pipeline.
 
-    Raises UsageError for an option that Beam does not know, and would ignore, or a bad value.
+    Args:
+        options: of `runner.options`.
+        runner: some runners have options that Beam does not know.
+
+    Raises:
+        UsageError: Beam does not know an option, and would ignore it, or its value is bad.
     """
     parser = _OptionParser(allow_abbrev=False, add_help=False)
     for declaring in dict.fromkeys(PipelineOptions.__subclasses__()):
@@ -78,7 +83,9 @@ def list_stored(pattern: str) -> dict[str, int]:
     """Map the files that a path or glob (see `glob_pattern`) names to their sizes in bytes.
 
     An existing path is taken literally, on other storage only if it matches nothing as a glob.
-    Raises UsageError if the storage is not known, not installed, or cannot be reached.
+
+    Raises:
+        UsageError: the storage is not known, not installed, or cannot be reached.
     """
     check_scheme(pattern)
     try:
@@ -104,7 +111,9 @@ def list_stored(pattern: str) -> dict[str, int]:
 def open_stored(path: str) -> BufferedReader:
     """Open a file, seekable, to read its bytes as stored.
 
-    Raises UsageError if it cannot be opened, InputError if it is a Git LFS pointer.
+    Raises:
+        UsageError: it cannot be opened.
+        InputError: it is a Git LFS pointer.
     """
     check_scheme(path)
     try:
@@ -122,7 +131,7 @@ def open_stored(path: str) -> BufferedReader:
 
 
 def innermost_message(error: BaseException) -> str:
-    """The first line of the cause, without Beam's wrapping."""
+    """Return the first line of the cause of an error, without Beam's wrapping."""
     while isinstance(error, BeamIOError) and error.exception_details:
         error = next(iter(error.exception_details.values()))
     message, *rest = error.args or ("",)

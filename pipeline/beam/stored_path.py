@@ -84,8 +84,12 @@ class StoredPath(RemotePath):
                 # Beam's buffer would fetch 16 MB for whatever is read.
                 unbuffered = getattr(stream, "raw", stream)
                 unbuffered.seek(offset)
-                parts, missing = [], length
-                while missing > 0 and (part := unbuffered.read(missing)):
+                parts: list[bytes] = []
+                missing = length
+                while missing > 0:
+                    part = unbuffered.read(missing)
+                    if not part:
+                        break
                     parts.append(part)
                     missing -= len(part)
                 return b"".join(parts)
@@ -93,7 +97,7 @@ class StoredPath(RemotePath):
                 stream.close()
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Size and time of change; the rest is 0."""
+        """Return size and time of change; the rest is 0."""
         found = self._listed
         if found is None:
             with _errors_about(self, must_exist=True):
@@ -176,7 +180,10 @@ class StoredPath(RemotePath):
             return bool(_beam().exists(str(self)))
 
     def _children(self, begin: str) -> Iterator[StoredPath]:
-        """Files and folders directly inside, each once; in object stores, those that begin so."""
+        """Yield files and folders directly inside, each once.
+
+        In object stores, only those whose names begin so.
+        """
         if self._has_folders():
             with _errors_about(self):
                 system = self._system()
@@ -193,7 +200,7 @@ class StoredPath(RemotePath):
                 yield path if len(path.parts) == depth + 1 else self / name
 
     def _inside(self, begin: str = "") -> Iterator[StoredPath]:
-        """All files inside; in object stores, those whose paths in the folder begin so."""
+        """Yield all files inside; in object stores, those whose paths in the folder begin so."""
         with _errors_about(self):
             system, folder = self._system(), str(self)
             is_tree = system.has_dirs()
@@ -208,6 +215,8 @@ class StoredPath(RemotePath):
 
 
 class _Stream(io.RawIOBase):
+    """A stream of Beam's as Python's raw one, whose errors name the file."""
+
     def __init__(self, stream: Any, path: StoredPath, *, writes: bool):
         self._stream = stream
         self._path = path
@@ -263,7 +272,7 @@ def _begin_empty_file(stream: Any) -> None:
 
 
 def _walk(system: FileSystem, folder: str) -> Iterator[FileMetadata]:
-    """Files in a folder, at any depth; a listing does not tell folders apart."""
+    """Yield files in a folder, at any depth; a listing does not tell folders apart."""
     if not system.exists(folder):
         return
     for item in system._list(folder):
@@ -274,7 +283,7 @@ def _walk(system: FileSystem, folder: str) -> Iterator[FileMetadata]:
 
 
 def _is_folder(system: FileSystem, path: str) -> bool:
-    """Whether a path is a folder: those of files cannot be listed."""
+    """Return whether a path is a folder: those of files cannot be listed."""
     try:
         return all(item.path.rstrip("/") != path.rstrip("/") for item in system._list(path))
     except Exception:
@@ -302,7 +311,7 @@ def _no_such_file(path: StoredPath) -> FileNotFoundError:
 
 
 def _may_exist(path: str) -> bool:
-    """Whether the file is there, or storage cannot be asked."""
+    """Return whether the file is there, or storage cannot be asked."""
     try:
         return bool(_beam().exists(path))
     except Exception:
@@ -319,10 +328,15 @@ def _beam() -> Any:
 
 
 def copy_files(files: Mapping[Path, Path], sha256: Mapping[Path, str] | None = None) -> None:
-    """Copy files (source by target, sources may grow) between any storage, each atomically.
+    """Copy files between any storage, each atomically; sources may grow meanwhile.
 
-    Raises OSError if one cannot be read or written, InputError if its SHA-256 is another; other
-    files may be there then.
+    Args:
+        files: source by target.
+        sha256: expected hash by target, where it is known.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        InputError: the SHA-256 of a file is another; other files may be there then.
     """
     for folder in {target.parent for target in files}:  # not by several threads at once
         folder.mkdir(parents=True, exist_ok=True)

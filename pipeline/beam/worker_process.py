@@ -15,6 +15,7 @@ from pipeline.beam.workers import failure_in, system_error, user_error_in
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a worker until the runner ends it, with what the runner says in its arguments."""
     parser = argparse.ArgumentParser(prog="pipeline.beam.worker_process")
     parser.add_argument("--id", default="", help="of the worker")
     parser.add_argument("--provision_endpoint", default="", help="host:port to ask what to do")
@@ -49,6 +50,7 @@ def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
 
 
 def _provisioned(worker: str, endpoint: str) -> dict[str, str]:
+    """Ask the runner for the environment of a worker."""
     import grpc
     from apache_beam.portability.api import beam_provision_api_pb2, beam_provision_api_pb2_grpc
     from google.protobuf import json_format, text_format

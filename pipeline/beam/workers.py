@@ -29,11 +29,12 @@ NOT_INSTALLED = "not installed"
 
 
 def user_error(error: BaseException) -> BertPipelineError | None:
-    """The error for the user inside a runner's exception, or None."""
+    """Return the error for the user inside a runner's exception, or None."""
     return user_error_in(f"{type(error).__module__}.{type(error).__name__}: {error}")
 
 
 def user_error_in(text: str) -> BertPipelineError | None:
+    """Return the error for the user in the text of a traceback, or None."""
     found = _USER_ERROR.search(text)
     kind = getattr(errors, found.group(1), None) if found else None
     if found is None or not (isinstance(kind, type) and issubclass(kind, BertPipelineError)):
@@ -44,7 +45,7 @@ def user_error_in(text: str) -> BertPipelineError | None:
 
 
 def failure_in(text: str) -> tuple[str, str] | None:
-    """Type and first message line of the exception that ends a text's last traceback, or None."""
+    """Return type and first message line of what ends a text's last traceback, or None."""
     _, header, rest = text.rpartition(_HEADER)
     lines = (line for line in rest.splitlines() if line and not line.startswith(" "))
     found = _FAILURE.match(_STEP.sub("", next(lines, ""))) if header else None
@@ -52,20 +53,26 @@ def failure_in(text: str) -> tuple[str, str] | None:
 
 
 def missing_module_in(text: str) -> str | None:
-    """The module or name of this project that a worker lacks by its traceback, or None."""
+    """Return the module or name of this project that a worker lacks by its traceback, or None."""
     found = _MISSING.search(text)
     return found.group() if found else None
 
 
 def last_cause(text: str) -> str:
-    """The innermost cause in a runner's failure: Java writes the whole chain with its stacks."""
+    """Return the innermost cause in a runner's failure.
+
+    Java writes the whole chain of causes with its stacks.
+    """
     lines = [line.strip() for line in _JOB_STATE.sub("", text).splitlines() if line.strip()]
     causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
     return next(iter([*causes[-1:], *lines]), "no reason given")
 
 
 def system_error(name: str, message: str) -> OSError | None:
-    """The OSError of a type's name and a message such as `[Errno 28] No space left`, or None."""
+    """Return the OSError of a type's name and its message, such as `[Errno 28] No space left`.
+
+    None if it is another error.
+    """
     kind = getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, OSError)):
         return None
@@ -76,7 +83,7 @@ def system_error(name: str, message: str) -> OSError | None:
 
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
-    """Versions of packages, Python, and its Unicode tables, which cleaning follows."""
+    """Return versions of packages, Python, and its Unicode tables, which cleaning follows."""
     versions = {}
     for name in packages:
         try:

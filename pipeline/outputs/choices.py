@@ -34,6 +34,9 @@ def with_kept_choices(config: SectionType) -> SectionType:
     Keys without a kept value stay open: the output was made with a given value, which the check of
     the job then tells apart, or the job was killed before it had read its rows.
 
+    Args:
+        config: of the command as it is given now.
+
     Raises:
         InputError: the manifest is damaged.
     """
@@ -53,7 +56,13 @@ def with_kept_choices(config: SectionType) -> SectionType:
 
 
 def _kept(config: Section, saved: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values for open keys; `notes` say which keys of the `saved` config were chosen."""
+    """Return values for open keys.
+
+    Args:
+        config: of the command as it is given now.
+        saved: values of the output's config.
+        notes: say which keys of the saved config were chosen.
+    """
     former, keys = former_defaults(config), open_keys(config)
     if CHOSEN in notes:
         return {key: saved[key] for key in keys if key in notes[CHOSEN]}

@@ -1,6 +1,11 @@
 """One process fills a folder or file, then its manifest, written last, seals it.
 
-The marker of an unfinished output is `config.yaml` in a folder, `.FILE.config.yaml` beside a file.
+An output is finished if and only if it has a manifest. While it is being made, a marker says by
+which config: `config.yaml` in a folder, `.FILE.config.yaml` beside a file. So whatever moment a job
+is killed at, the next command knows if the content is its own to resume, its own to replace, or
+somebody else's to refuse. The order of writes keeps that true: the marker is there before any
+content, an old manifest goes before the content that it vouches for, and the marker goes after the
+new manifest.
 """
 
 from __future__ import annotations
@@ -43,8 +48,16 @@ def filling_folder(
     """Prepare a folder for the block to fill, with `config.yaml` as the mark of its job.
 
     A block that fails before it has written anything leaves the folder as empty as it was; if it
-    has only listed rejected rows, any config may follow. Raises UsageError if the folder was not
-    made by this tool, or contains an unfinished run with another config or from other inputs.
+    has only listed rejected rows, any config may follow.
+
+    Args:
+        spec: the job.
+        inputs: fingerprints, kept beside the config: a run must not be resumed on other inputs.
+        options: whether to overwrite, and the console.
+
+    Raises:
+        UsageError: the folder was not made by this tool, or contains an unfinished run with another
+            config or from other inputs.
     """
     place, config = spec.place, spec.config
     folder, overwrite = place.path, options.overwrite
@@ -58,7 +71,8 @@ def filling_folder(
         _check_same_run(spec, marked)
     if content and (overwrite or not spec.can_resume):
         _check_removable(content)
-        manifest_path(folder).unlink(missing_ok=True)  # first: nothing may vouch for the rest
+        # First, so that no manifest vouches for a half-removed folder.
+        manifest_path(folder).unlink(missing_ok=True)
         for path in content:
             remove(path)
     elif content:
@@ -86,8 +100,15 @@ def filling_folder(
 def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
     """Mark a file, unless finished, for the block to write; the block writes the manifest last.
 
-    If the block fails before it has replaced the file or its neighbors, all are as before. Raises
-    UsageError if one of them was not made by this tool, or is an unfinished one of another config.
+    If the block fails before it has replaced the file or its neighbors, all are as before.
+
+    Args:
+        spec: the job.
+        options: whether to overwrite.
+
+    Raises:
+        UsageError: the file or a neighbor was not made by this tool, or is an unfinished one of
+            another config.
     """
     place, config = spec.place, spec.config
     path, marker = place.path, place.marker
@@ -131,7 +152,7 @@ def remove_marks(place: OutputPlace, section_name: str) -> None:
 
 
 def _folders_in(folder: Path) -> Iterator[Path]:
-    """All folders inside, except links."""
+    """Yield all folders inside, except links."""
     if isinstance(folder, RemotePath):
         yield from {path.parent for path in folder.rglob("*")} - {folder}
         return
@@ -159,11 +180,12 @@ def write_marker(marker: Path, config: Section) -> None:
 
 
 def _saved_values(marked: dict[str, Any] | None, config: Section) -> dict[str, Any]:
-    """The values of a marker of the config's section; {} for another section's."""
+    """Return the values of a marker of the config's section; {} for another section's."""
     return plain_values(type(config), (marked or {}).get(config.section_name, {}))
 
 
 def _check_same_run(spec: JobSpec, marked: dict[str, Any] | None) -> None:
+    """Raise UsageError if the marker is of a run with another config."""
     if spec.different_keys(_saved_values(marked, spec.config)):
         raise UsageError(
             f"{spec.output}: contains an unfinished run with another config (see "
@@ -172,6 +194,10 @@ def _check_same_run(spec: JobSpec, marked: dict[str, Any] | None) -> None:
 
 
 def _check_same_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:
+    """Raise UsageError if the run to resume has read other inputs.
+
+    InputError, if its note of them is damaged.
+    """
     try:
         before = read_sealed(folder / INPUTS)["inputs"]
     except FileNotFoundError:
@@ -189,12 +215,12 @@ def _check_same_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:
 
 
 def _is_begun(place: OutputPlace) -> bool:
-    """Whether there is intermediate data to resume from, covered by the marker."""
+    """Return whether there is intermediate data to resume from, covered by the marker."""
     return place.temporary is not None and place.temporary.exists()
 
 
 def _state(place: OutputPlace) -> list[tuple[int, int, int] | None]:
-    """Inodes, sizes and times, which change when a file or one beside it is written."""
+    """Return inodes, sizes and times, which change when a file or one beside it is written."""
     states: list[tuple[int, int, int] | None] = []
     for path in place.files:
         with suppress(FileNotFoundError):

@@ -50,31 +50,48 @@ from pipeline.outputs.manifest import (
 from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.outputs.rejects import RejectLimit
 
-_SECONDS, _REMOTE_SECONDS = 5.0, 60.0
+# Between two writes of the elapsed time, of which a killed job loses the last. Each write to other
+# storage is a request.
+_SECONDS = 5.0
+_REMOTE_SECONDS = 60.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class JobSpec:
-    """A job: its output, and all that decides it."""
+    """A job: its output, and all that decides it.
 
-    config: Section  # resolved; its key `output` names the file or folder to make
-    # Files and folders to read, by the config key that names them; their fingerprints identify the
-    # output, in place of the values of these keys.
+    Attributes:
+        config: resolved; its key `output` names the file or folder to make.
+        inputs: files and folders to read, by the config key that names them. Their fingerprints
+            identify the output, in place of the values of these keys.
+        is_folder: None: as `output` is declared (`writes`).
+        checked_inputs: which files of an input folder are compared with `SHA256SUMS` while they are
+            fingerprinted.
+        ignored_keys: keys that do not change this output's content, besides those declared so
+            (`affects_output`).
+        can_resume: whether to go on from an interrupted run's files; if not, they are removed
+            first.
+        extendable_key: key of which a larger value continues an otherwise equal output; needs
+            `can_resume`.
+        reads_inputs_first: whether changes after that cannot reach the output, and only cause a
+            warning.
+        temporary: folder of intermediate data, in an output folder or beside a file; removed at the
+            end.
+        may_be_remote: whether the work only writes by paths of `path_of`.
+        open_keys: keys that the user has left to the job, before the config had the choices of an
+            earlier run.
+    """
+
+    config: Section
     inputs: Inputs
-    is_folder: bool | None = None  # None: as `output` is declared (`writes`)
-    # Which files of an input folder are compared with `SHA256SUMS` while they are fingerprinted.
+    is_folder: bool | None = None
     checked_inputs: CheckedInputs = dataclasses.field(default_factory=dict)
-    # Keys that do not change this output's content, besides those declared so (`affects_output`).
     ignored_keys: tuple[str, ...] = ()
-    can_resume: bool = False  # from an interrupted run's files; if not, they are removed first
-    # Key of which a larger value continues an otherwise equal output; needs `can_resume`.
+    can_resume: bool = False
     extendable_key: str | None = None
-    # Whether changes after that cannot reach the output, and only cause a warning.
     reads_inputs_first: bool = False
-    # Folder of intermediate data, in an output folder or beside a file; removed at the end.
     temporary: Path | None = None
-    may_be_remote: bool = False  # whether the work only writes by paths of `path_of`
-    # Keys that the user has left to the job, before the config had the choices of an earlier run.
+    may_be_remote: bool = False
     open_keys: tuple[str, ...] = ()
 
     @property
@@ -99,19 +116,19 @@ class JobSpec:
 
     @functools.cached_property
     def kept_config(self) -> dict[str, Any]:
-        """Config values that decide the output."""
+        """Return config values that decide the output."""
         return self._kept(self.config.as_dict())
 
     @property
     def choices(self) -> dict[str, list[str]]:
-        """What notes say about keys that the job may choose; {} if its section has none."""
+        """Return what notes say about keys that the job may choose; {} if its section has none."""
         return {CHOSEN: list(self.open_keys)} if former_defaults(self.config) else {}
 
     def holding(self, console: Console) -> AbstractContextManager[Callable[[], None]]:
         return holding_output(self.place, self.command, console)
 
     def different_keys(self, config: Mapping[str, Any]) -> list[str]:
-        """The keys in which the config differs from a saved one, other than an extension."""
+        """Return the keys in which the config differs from a saved one, other than an extension."""
         before, now = self.saved(config), self.kept_config
         extended = self.extendable_key if self.is_extended(config) else None
         return [key for key in now if before.get(key) != now[key] and key != extended]
@@ -132,7 +149,7 @@ class JobSpec:
         ]
 
     def is_extended(self, config: Mapping[str, Any]) -> bool:
-        """Whether the config asks for more of the key, such as steps, than a saved one."""
+        """Return whether the config asks for more of the key, such as steps, than a saved one."""
         if self.extendable_key is None:
             return False
         before = self.saved(config).get(self.extendable_key)
@@ -140,7 +157,7 @@ class JobSpec:
         return isinstance(before, int | float) and isinstance(now, int | float) and now > before
 
     def saved(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of a saved config, perhaps an earlier release's, that decide the output."""
+        """Return values of a saved config, perhaps an earlier release's, that decide the output."""
         return self._kept(with_defaults(type(self.config), config))
 
     def _kept(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,40 +169,53 @@ class JobSpec:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a command runs; none of this decides its output."""
+    """How a command runs; none of this decides its output.
 
-    overwrite: bool = False  # replace an output of another config
+    Attributes:
+        overwrite: whether to replace an output of another config.
+        strict: whether warnings about the result are errors.
+        is_part: whether another job runs this one and reports its result.
+        log: kept beside the output once the job begins its work.
+    """
+
+    overwrite: bool = False
     resume: bool = False
     max_rejects: RejectLimit | None = None
-    strict: bool = False  # treat warnings about the result as errors
+    strict: bool = False
     console: Console = dataclasses.field(default_factory=Console)
-    is_part: bool = False  # whether another job runs this one and reports its result
-    log: JobLog | None = None  # kept beside the output once the job begins its work
+    is_part: bool = False
+    log: JobLog | None = None
 
 
 @dataclasses.dataclass
 class JobRecord:
-    """Record of a running job, which becomes the manifest."""
+    """Record of a running job, which becomes the manifest.
+
+    Attributes:
+        identity: command, config keys and input fingerprints that decide the output.
+        check_held: raises an error if another process has taken the output over.
+        changed_inputs: lists inputs that have changed since the job began.
+        counts: by name (`rows_in`, `documents`, …); `rejected` may map reasons to numbers.
+        sha256: of files hashed while they were written, by path in the output folder.
+        extra: further manifest keys (schema, vocabulary hash, …).
+        made: paths to show to the user, with a description of each.
+        timings: seconds by stage.
+    """
 
     console: Console
-    # command, config keys and input fingerprints that decide the output
     identity: dict[str, Any]
-    check_held: Callable[[], None]  # raises an error if another process has taken the output over
-    changed_inputs: Callable[[], list[str]] = list  # since the job began
-    # by name (`rows_in`, `documents`, …); `rejected` may map reasons to numbers
+    check_held: Callable[[], None]
+    changed_inputs: Callable[[], list[str]] = list
     counts: dict[str, Any] = dataclasses.field(default_factory=dict)
     metrics: dict[str, Any] = dataclasses.field(default_factory=dict)
-    # of files hashed while they were written, by path in the output folder
     sha256: dict[str, str] = dataclasses.field(default_factory=dict)
-    # further manifest keys (schema, vocabulary hash, …)
     extra: dict[str, Any] = dataclasses.field(default_factory=dict)
-    # paths to show to the user, with a description of each
     made: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     next_command: list[str] | None = None
     timings: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def warn(self, warnings: list[str]) -> None:
-        """Log warnings and stores them in the manifest."""
+        """Log warnings, and store them in the manifest."""
         self.console.warn(*warnings)
         self.extra.setdefault("notes", []).extend(warnings)
 
@@ -244,7 +274,11 @@ def run_job(
 ) -> dict[str, Any]:
     """Run `body`, which does the work and fills the record, unless the output is complete.
 
-    `check_held` is the check of `holding_output`, if the caller already holds this output.
+    Args:
+        spec: the job.
+        options: how the command runs.
+        body: makes the content of the output; called at most once.
+        check_held: the check of `holding_output`, if the caller already holds this output.
 
     Returns:
         The manifest; its key `already_done` says whether it was finished before.
@@ -272,7 +306,7 @@ def run_job(
             return {**finished, "already_done": True}
         if finished is not None:
             keep_seconds(place.seconds, finished["timings"]["total"])
-            manifest_path(spec.output).unlink()  # it does not vouch for the work to come
+            manifest_path(spec.output).unlink()  # the old manifest is void once we write
         record = JobRecord(options.console, identity, check_held)
         record.changed_inputs = functools.partial(
             changed_inputs, spec.inputs, states, identity["inputs"]
@@ -281,7 +315,11 @@ def run_job(
 
 
 def _finished(spec: JobSpec, identity: dict[str, Any]) -> dict[str, Any] | None:
-    """The manifest of a finished output; raises UsageError if it is not this job's."""
+    """Return the manifest of a finished output; None if it is not finished.
+
+    Raises:
+        UsageError: the output is not this job's.
+    """
     finished = read_manifest(spec.output) if spec.place.path.exists() else None
     if finished is None:
         return None
@@ -297,6 +335,7 @@ def _finished(spec: JobSpec, identity: dict[str, Any]) -> dict[str, Any] | None:
 def _make(
     spec: JobSpec, options: RunOptions, body: Callable[[JobRecord], None], record: JobRecord
 ) -> dict[str, Any]:
+    """Fill the output with `body`, and finish it."""
     place, console = spec.place, options.console
     with (
         filling_folder(spec, record.identity["inputs"], options)
@@ -362,7 +401,10 @@ def _listing_rejects(path: Path) -> Iterator[None]:
 
 
 def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:
-    """The nonzero counts of a manifest; a mapping's sum, or of a file's counts the rows used."""
+    """Return the nonzero counts of a manifest with their names.
+
+    A mapping of reasons shows its sum, counts of a file its used rows.
+    """
     shown = []
     for name, value in counts.items():
         number = value
@@ -378,9 +420,14 @@ def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:
 
 @dataclasses.dataclass
 class Elapsed:
-    """Seconds of a job."""
+    """Seconds of a job.
 
-    earlier: float  # of interrupted runs before this one, approximately
+    Attributes:
+        earlier: of interrupted runs before this one, approximately.
+        start: of this run, by the monotonic clock.
+    """
+
+    earlier: float
     start: float = dataclasses.field(default_factory=time.monotonic)
 
     def total(self) -> float:
@@ -396,9 +443,11 @@ class Elapsed:
 
 @contextmanager
 def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Iterator[Elapsed]:
-    """Time the block; if it fails or is killed, `path` keeps its time for the resumed run.
+    """Time the block; if it fails or is killed, a file keeps its time for the resumed run.
 
-    `path` is None if no run resumes another. With `anew`, the time of earlier runs does not count.
+    Args:
+        path: the file; None if no run resumes another.
+        anew: whether the time of earlier runs does not count.
     """
     if path is None:
         yield Elapsed(0.0)
@@ -434,6 +483,7 @@ def keep_seconds(path: Path, seconds: float) -> None:
 
 
 def _read_seconds(path: Path, console: Console) -> float:
+    """Return the seconds of earlier runs; 0 if there are none, or if the file is damaged."""
     try:
         return float(read_sealed(path)["seconds"])
     except FileNotFoundError:

@@ -47,7 +47,7 @@ class JobLog:
         self._send(OPEN + begun.encode() + OPEN + os.fsencode(path.absolute()))
 
     def note_failure(self, error: BaseException) -> None:
-        """Log the traceback, or only a stop's message, and notes the log's path on the error."""
+        """Log the traceback, or only a stop's message, and note the log's path on the error."""
         if isinstance(error, GraphWritten | StoppedEarly):
             self.write(str(error))
             return
@@ -63,7 +63,10 @@ class JobLog:
 
 
 def _can_be_log(path: Path) -> bool:
-    """Whether the log exists, or can be created."""
+    """Return whether the log exists, or can be created.
+
+    A file of that name which is no log of ours is somebody else's, and is left alone.
+    """
     try:
         with path.open("r+b") as stream:
             begin = stream.read(64)

@@ -1,4 +1,12 @@
-"""One process at a time writes an output: a lock that ends with its process, or a marker."""
+"""One process at a time writes an output: a lock that ends with its process, or a marker.
+
+On file systems the lock is `flock` on a small file, which the kernel releases however the process
+ends. The file is removed by its holder before it is released, so one that has opened it must look
+again whether it is still at its path.
+
+Storage without locks (`gs://`, `s3://`) has a marker with an owner and a time that is renewed every
+30 seconds, see `holding_remote`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +32,8 @@ from pipeline.outputs.place import OutputPlace
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)
 _MOST_BYTES = 4096
-# Of markers on storage without locks.
+# Markers on storage without locks are renewed, and count as left behind after several renewals
+# have failed. Storage gets this time to agree on who wrote last, and as many reads to list it.
 _BEAT_SECONDS = 30.0
 _STALE_SECONDS = 300.0
 _SETTLE_SECONDS = 1.0
@@ -39,12 +48,18 @@ def holding_output(
     """Prevent other processes of this tool from writing an output during the block.
 
     The lock file's folder is made, and removed if the block leaves it empty. An output that cannot
-    be written needs no lock: the block will fail on it, or only read it. Other processes name
-    `command` in their messages. Raises UsageError if another process writes it, or listings of its
-    storage are late.
+    be written needs no lock: the block will fail on it, or only read it.
 
-    Yields a check that no other process has taken the output over, which only storage without locks
-    allows; call it before declaring the output finished.
+    Args:
+        place: the output.
+        command: named in the messages of other processes.
+
+    Yields:
+        A check that no other process has taken the output over, which only storage without locks
+        allows; call it before declaring the output finished.
+
+    Raises:
+        UsageError: another process writes the output, or listings of its storage are late.
     """
     path = place.lock
     if isinstance(path, RemotePath):
@@ -74,7 +89,7 @@ def holding_output(
 
 
 def _lock(path: Path, output: str, console: Console) -> int | None:
-    """Open and locks the file; None if there is nothing to lock."""
+    """Open and lock the file; None if there is nothing to lock."""
     while True:
         try:
             make_folders(path.parent)
@@ -124,6 +139,7 @@ def _open(path: Path) -> int | None:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
+    """Return whether an open file is still the one at a path."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
@@ -131,6 +147,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _owner(command: str) -> dict[str, Any]:
+    """Return what a lock says of its holder."""
     return {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -151,13 +168,18 @@ def _described(holder: Any, *, is_here_said: bool) -> str:
 
 @contextmanager
 def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[], None]]:
-    """`holding_output` on storage without locks, with a marker of owner and time.
+    """Hold an output on storage without locks, by a marker of owner and time; see `holding_output`.
 
     Each run writes its marker, waits, and reads it: of two that start at once, storage keeps the
     last, and the other is rejected. Each reads its marker again before it declares its output
     finished. This is weaker than a lock: a run that hangs for longer than `_STALE_SECONDS` may go
     on writing into an output that another run has taken over. Since every list of finished work has
     checksums, and the manifest is written last, such an output is never called finished by mistake.
+
+    Args:
+        path: of the marker.
+        output: named in messages.
+        command: named in the messages of other processes.
     """
     own: dict[str, Any] = {
         "id": uuid.uuid4().hex,
@@ -210,6 +232,7 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
 
 
 def _beat(path: Path, own: dict[str, Any], ended: threading.Event) -> None:
+    """Renew the marker until the job ends, or another process has taken the output over."""
     while not ended.wait(_BEAT_SECONDS):
         with suppress(OSError):  # the next one may succeed; there is time for several
             holder = _read(path)
@@ -221,7 +244,10 @@ def _beat(path: Path, own: dict[str, Any], ended: threading.Event) -> None:
 
 
 def _is_another(holder: dict[str, Any], own: dict[str, Any]) -> bool:
-    """Whether a marker is another process's; a truncated one is a failed renewal of our own."""
+    """Return whether a marker is another process's.
+
+    A truncated one is a failed renewal of our own.
+    """
     return bool(holder.get("id", own["id"]) != own["id"])
 
 
@@ -240,7 +266,7 @@ def _write(path: Path, own: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """The marker; None if there is none; without an owner if it cannot be understood."""
+    """Return the marker; None if there is none; without an owner if it cannot be understood."""
     try:
         holder = json.loads(path.read_text(encoding="utf-8"))
         return holder if isinstance(holder, dict) else {}
@@ -251,7 +277,11 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _is_alive(holder: dict[str, Any]) -> bool:
-    """Whether the owner of a marker may still write: on this machine, whether its process runs."""
+    """Return whether the owner of a marker may still write.
+
+    A process of this machine is looked up; of another one, the marker must have been renewed
+    lately.
+    """
     pid = holder.get("pid")
     if holder.get("host") == socket.gethostname() and isinstance(pid, int):
         is_running = _start_of(pid) is not None and _start_of(pid) == holder.get("started")
@@ -261,7 +291,10 @@ def _is_alive(holder: dict[str, Any]) -> bool:
 
 
 def _start_of(pid: int) -> int | None:
-    """Start time of a local process, in ticks since boot; None if it has ended."""
+    """Return the start of a local process, in ticks since boot; None if it has ended.
+
+    With it a process is told from a later one that got the same number.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -17,7 +17,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import RemotePath, write_text_atomically
 from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.config.section import Section, field_type, former_defaults
-from pipeline.beam.own_files import SIDES
+from pipeline.beam.own_files import DROPPED, DUPLICATES, EXCLUDED, MANIFEST, REJECTS, SIDES
 from pipeline.beam.stored_path import path_of
 from pipeline.beam.workers import installed_versions
 from pipeline.outputs.job_log import LOG, OLDER
@@ -40,23 +40,30 @@ _PACKAGES = (
 
 
 def _path_of_side(name: str, output: str | Path) -> Path:
-    """`DIR/NAME` for a folder, `FILE.NAME` beside a file."""
+    """Return `DIR/NAME` for a folder, `FILE.NAME` beside a file."""
     path = path_of(output)
     return path / name if path.is_dir() else path.with_name(f"{path.name}.{name}")
 
 
-manifest_path, rejects_path, duplicates_path, dropped_path, excluded_path = (
-    functools.partial(_path_of_side, name) for name in SIDES
-)
+manifest_path = functools.partial(_path_of_side, MANIFEST)
+rejects_path = functools.partial(_path_of_side, REJECTS)
+duplicates_path = functools.partial(_path_of_side, DUPLICATES)
+dropped_path = functools.partial(_path_of_side, DROPPED)
+excluded_path = functools.partial(_path_of_side, EXCLUDED)
 
 
 def side_paths(output: str | Path) -> tuple[Path, ...]:
+    """Return the paths of all `SIDES` beside a file, its manifest first."""
     path = path_of(output)
     return tuple(path.with_name(f"{path.name}.{name}") for name in SIDES)
 
 
 def read_manifest(output: str | Path) -> dict[str, Any] | None:
-    """The manifest of a finished output, or None; raises InputError for a damaged or newer one."""
+    """Read the manifest of a finished output; None if there is none.
+
+    Raises:
+        InputError: it is damaged, or of a newer version.
+    """
     path = manifest_path(output)
     try:
         manifest = read_sealed(path)
@@ -79,10 +86,13 @@ def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
 
 
 def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Path, bytes and SHA-256 of every file of an output and of its lists of rows.
+    """Return path, bytes and SHA-256 of every file of an output and of its lists of rows.
 
-    Excludes hidden files, `JOB_FILES` and working folders of a run; trusts a model's `SHA256SUMS`,
-    and `known`, the SHA-256 of files that were hashed while they were written.
+    Excludes hidden files, `JOB_FILES` and working folders of a run; trusts a model's `SHA256SUMS`.
+
+    Args:
+        output: a folder or file.
+        known: SHA-256 of files that were hashed while they were written, by path in the folder.
     """
     output = path_of(output)
     if not output.is_dir():
@@ -103,7 +113,7 @@ def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[st
 
 
 def is_content(name: str) -> bool:
-    """Whether a file of a folder is neither a note of the job, nor hidden or being written."""
+    """Return whether a file of a folder is no note of the job, nor hidden or being written."""
     return name not in JOB_FILES and not any(part.startswith(".") for part in Path(name).parts)
 
 
@@ -113,9 +123,16 @@ def _describe(path: Path, name: str, sha256: str | None) -> dict[str, Any]:
 
 
 def check_files(output: str | Path, names: Collection[str] = ()) -> None:
-    """Compare files of an output with its manifest; passes without one, or with another tool's.
+    """Compare files of an output with its manifest.
 
-    `names` are files of a folder, as in the manifest's `outputs`. Raises InputError if one differs.
+    Passes without a manifest, or with another tool's.
+
+    Args:
+        output: a folder or file.
+        names: files of a folder, as in the manifest's `outputs`.
+
+    Raises:
+        InputError: a file differs.
     """
     output, alternative = path_of(output), ""
     made = (read_manifest(output) or {}).get("outputs", [])
@@ -135,12 +152,20 @@ def check_files(output: str | Path, names: Collection[str] = ()) -> None:
 def fingerprint(
     path: str | Path, is_checked: Callable[[str], bool] | None = None
 ) -> dict[str, Any]:
-    """Name, bytes and SHA-256 of a file; a folder's is that of the names and hashes of its files.
+    """Return path, bytes and SHA-256 of a file or folder.
 
-    Excludes `JOB_FILES`, which hold times and paths, `SHA256SUMS`, and the card beside it, which
-    people edit. Pretraining records, which may be terabytes, are only known by their manifest. A
-    file on other storage (`gs://…`) has the fingerprint of a local copy. Files for which
-    `is_checked` holds must match `SHA256SUMS`, else InputError is raised; UsageError without file.
+    A folder's hash is that of the names and hashes of its files. Excludes `JOB_FILES`, which hold
+    times and paths, `SHA256SUMS`, and the card beside it, which people edit. Pretraining records,
+    which may be terabytes, are only known by their manifest. A file on other storage (`gs://…`) has
+    the fingerprint of a local copy.
+
+    Args:
+        path: a file or folder.
+        is_checked: which files, by path in the folder, must match `SHA256SUMS`.
+
+    Raises:
+        UsageError: there is no such file or folder.
+        InputError: a file does not match.
     """
     if "://" in str(path) and not path_of(path).is_dir():
         return _fingerprint_of_stored(str(path))
@@ -163,12 +188,14 @@ def fingerprint(
 
 
 def holds_records(folder: Path) -> bool:
+    """Return whether a folder has pretraining records of this tool."""
     with suppress(InputError):
         return (read_manifest(folder) or {}).get("command") == "preprocess"
     return False
 
 
 def _fingerprint_of_stored(path: str) -> dict[str, Any]:
+    """Return the fingerprint of a file on other storage."""
     from pipeline.beam.storage import open_stored  # Beam: jobs without it need not load it
 
     with open_stored(path) as stream:
@@ -177,7 +204,10 @@ def _fingerprint_of_stored(path: str) -> dict[str, Any]:
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of all that can change results: this tool, packages, Python, its Unicode tables."""
+    """Return versions of all that can change results.
+
+    These are this tool, packages, Python, and its Unicode tables.
+    """
     return installed_versions(("bert-pipeline", *_PACKAGES))
 
 
@@ -189,7 +219,12 @@ CheckedInputs = Mapping[str, Callable[[str], bool]]
 
 
 def input_fingerprints(inputs: Inputs, checked: CheckedInputs) -> list[dict[str, Any]]:
-    """The `fingerprint` of every input, with the key that names it."""
+    """Return the `fingerprint` of every input, with the key that names it.
+
+    Args:
+        inputs: paths by key.
+        checked: which files of a folder must match its `SHA256SUMS`, by key.
+    """
     return [
         {"key": key, **fingerprint(path, checked.get(key))}
         for key, paths in inputs.items()
@@ -198,24 +233,34 @@ def input_fingerprints(inputs: Inputs, checked: CheckedInputs) -> list[dict[str,
 
 
 def input_states(inputs: Inputs) -> dict[str, list[tuple[str, int, int]]]:
-    """Size and time of change of the files of every local input; of records, of their manifest."""
-    states = {}
+    """Return size and time of change of the files of every local input.
+
+    They are cheap to compare: only where they differ, the content is hashed again. Of records only
+    the manifest counts.
+    """
+    states: dict[str, list[tuple[str, int, int]]] = {}
     for path in (path for paths in inputs.values() for path in paths if "://" not in path):
         found = Path(path)
         is_tree = found.is_dir() and not holds_records(found)
         files = sorted(found.rglob("*")) if is_tree else [manifest_path(path), found]
-        states[path] = [
-            (str(file), state.st_size, state.st_mtime_ns)
-            for file in files
-            if file.is_file() and (state := file.stat())
-        ]
+        states[path] = []
+        for file in files:
+            if file.is_file():
+                state = file.stat()
+                states[path].append((str(file), state.st_size, state.st_mtime_ns))
     return states
 
 
 def changed_inputs(
     inputs: Inputs, states: Mapping[str, Any], fingerprints: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """Paths whose content has changed, or that are gone, since both were taken."""
+    """Return paths whose content has changed, or that are gone, since they were taken down.
+
+    Args:
+        inputs: paths by key.
+        states: of `input_states`, when the job began.
+        fingerprints: of `input_fingerprints`, when the job began.
+    """
     now = input_states(inputs)
     known = {item["path"]: item["sha256"] for item in fingerprints}
 
@@ -231,7 +276,7 @@ def changed_inputs(
 
 
 def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[str, Any]:
-    """The values without ignored keys; `list.key` leaves one out of every item of a list."""
+    """Return values without ignored keys; `list.key` leaves one out of every item of a list."""
     kept = {key: value for key, value in config.items() if key not in ignored_keys}
     for ignored in ignored_keys:
         name, dot, inner = ignored.partition(".")
@@ -245,7 +290,7 @@ def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[
 
 
 def with_defaults(section: type[Section], config: Mapping[str, Any]) -> dict[str, Any]:
-    """A saved config with the keys that an earlier release did not have, as their defaults."""
+    """Return a saved config with the keys that an earlier release lacked, as their defaults."""
     complete = {**section().as_dict(), **former_defaults(section), **config}
     for field in dataclasses.fields(section):
         kind, is_list, *_ = field_type(section, field.name)
@@ -258,12 +303,12 @@ def with_defaults(section: type[Section], config: Mapping[str, Any]) -> dict[str
 
 
 def config_key(key: str) -> str:
-    """The config key in a key of `Inputs`: `phases.data` for `phases[0].data`."""
+    """Return the config key in a key of `Inputs`: `phases.data` for `phases[0].data`."""
     return re.sub(r"\[.*\]", "", key)
 
 
 def are_same_contents(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> bool:
-    """Whether inputs have the same content by key, whatever their names and order."""
+    """Return whether inputs have the same content by key, whatever their names and order."""
     # Manifests of release 0.1 do not say by which key.
     keys = ("key", "sha256") if all("key" in item for item in before) else ("sha256",)
     return sorted([item[key] for key in keys] for item in before) == sorted(
@@ -281,6 +326,7 @@ def check_made_by(output: str, finished: Mapping[str, Any], command: str) -> Non
 
 
 def check_no_differences(output: str, differences: Sequence[str]) -> None:
+    """Raise UsageError if there are differences between an output's config and the command's."""
     if differences:
         raise UsageError(
             f"{output}: made with another config ({'; '.join(differences)}); "
@@ -289,6 +335,7 @@ def check_no_differences(output: str, differences: Sequence[str]) -> None:
 
 
 def already_finished(output: str) -> str:
+    """Say that there is nothing to do."""
     return f"{output} is finished already and its config is the same; nothing to do"
 
 

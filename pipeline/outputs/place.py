@@ -36,11 +36,19 @@ _LARGEST_MARKER_BYTES = 8 * LARGEST_YAML_BYTES
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OutputPlace:
-    output: str  # the file or folder, as it was given
-    is_directory: bool  # which of the two it is
-    # folder of intermediate data, in the output or beside it; None for none
+    """Where an output goes, and the files that its job writes beside it.
+
+    Attributes:
+        output: the file or folder, as it was given.
+        is_directory: which of the two it is.
+        temporary: folder of intermediate data, in the output or beside it; None for none.
+        may_be_remote: whether the job can write to other storage, by a URL.
+    """
+
+    output: str
+    is_directory: bool
     temporary: Path | None = None
-    may_be_remote: bool = False  # whether the job can write to other storage, by a URL
+    may_be_remote: bool = False
 
     @property
     def path(self) -> Path:
@@ -56,7 +64,7 @@ class OutputPlace:
 
     @property
     def lock(self) -> Path:
-        """In a folder, whatever its name, or beside a file."""
+        """Return the path of the lock, in a folder or beside a file."""
         return self._note(LOCK, f".{{}}{LOCK}")
 
     @property
@@ -65,7 +73,7 @@ class OutputPlace:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The output and, beside a file, its manifest and lists of rows."""
+        """Return the output and, beside a file, its manifest and lists of rows."""
         return (self.path,) if self.is_directory else (self.path, *side_paths(self.output))
 
     @property
@@ -80,7 +88,15 @@ class OutputPlace:
 
 
 def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
-    """The content of a marker of `section_name` or one of `SECTIONS`; None for anything else."""
+    """Read a marker of `section_name` or one of `SECTIONS`; None for anything else.
+
+    Args:
+        marker: the file.
+        section_name: of a section that only some jobs have.
+
+    Returns:
+        `{section: values}`.
+    """
     try:
         document = read_yaml_file(marker, _LARGEST_MARKER_BYTES)
     except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError, yaml.YAMLError):
@@ -103,7 +119,9 @@ def exported_model(path: str, console: Console) -> str:
     """Return the folder of a model, the newest version in a layout for TensorFlow Serving.
 
     Warns of a SavedModel that has no checksums of ours, since running a graph can do any harm.
-    Raises UsageError for an unfinished layout.
+
+    Raises:
+        UsageError: the layout is unfinished.
     """
     folder = exported_folder(path)
     graph = ENGINES["tensorflow"].model_file
@@ -121,7 +139,11 @@ def exported_model(path: str, console: Console) -> str:
 def check_folder_name(output: str, instead: str) -> None:
     """Raise UsageError for an output folder named like a file of an unsupported format.
 
-    An existing folder, or a name that ends in `/`, passes; `instead` is advice for the message.
+    An existing folder, or a name that ends in `/`, passes.
+
+    Args:
+        output: as it was given.
+        instead: advice for the message.
     """
     ending = _FILE_ENDING.search(output)
     if ending is not None and not path_of(output).is_dir():
@@ -133,8 +155,14 @@ def check_folder_name(output: str, instead: str) -> None:
 def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output") -> None:
     """Reject an output that cannot be written, or that would change an input.
 
-    Raises UsageError if its storage cannot be written, it is of the other kind or in an input
-    folder, it or a file beside it is or holds an input, or a name is not UTF-8.
+    Args:
+        place: the output.
+        inputs: paths of all inputs.
+        flag: the option that names the output, for messages.
+
+    Raises:
+        UsageError: its storage cannot be written, it is of the other kind or in an input folder, it
+            or a file beside it is or holds an input, or a name is not UTF-8.
     """
     for path in (place.output, *inputs):
         try:
@@ -165,6 +193,7 @@ def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output"
 
 
 def _check_no_change(path: str, place: OutputPlace, flag: str) -> None:
+    """Raise UsageError if an output, or a file beside it, would change an input."""
     source, output = path_of(path).resolve(), place.path.resolve()
     if output == source or output in source.parents:
         raise UsageError(
@@ -237,7 +266,7 @@ def check_beside(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> Non
 
 
 def content_of(folder: Path) -> list[Path]:
-    """Files and folders in a folder, without the job's own notes on it."""
+    """Return files and folders in a folder, without the job's own notes on it."""
     if not folder.is_dir():
         return []
     return [

@@ -24,14 +24,22 @@ _PARTS = ("train", "eval")
 
 @dataclasses.dataclass(frozen=True)
 class RejectLimit:
-    text: str  # as the user wrote it: `10`, `0.1` or `10%`
-    most: int | Fraction  # rows, or a fraction of the rows, 0 to 1
+    """How many rejected rows are too many.
+
+    Attributes:
+        text: as the user wrote it: `10`, `0.1` or `10%`.
+        most: rows, or a fraction of the rows, 0 to 1.
+    """
+
+    text: str
+    most: int | Fraction
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a number of rows (`1` is one row), a fraction (`1.0` is all) or a percentage.
 
-        Raises ValueError if it is none of these, or more than all rows.
+        Raises:
+            ValueError: it is none of these, or more than all rows.
         """
         text = text.strip()
         if _ROWS.fullmatch(text):
@@ -58,12 +66,24 @@ class RejectLimit:
 
 
 def report_rejects(console: Console, rejects_file: Path, rows: int, inputs: Sequence[str]) -> None:
-    """Report frequent reasons in a file of rejects, if any; `rows` are all rows read."""
+    """Report frequent reasons in a file of rejects, if any.
+
+    Args:
+        rejects_file: as a job wrote it; it may be missing.
+        rows: number of all rows read.
+        inputs: paths, named in the message.
+    """
     warn_of_rejects(console, read_rejects(rejects_file), rows, ", ".join(inputs))
 
 
 def warn_of_rejects(console: Console, rejects: Iterable[Reject], rows: int, what: str) -> None:
-    """As `report_rejects`, from the rejects themselves."""
+    """Report frequent reasons of rejects, if any.
+
+    Args:
+        rejects: of all inputs.
+        rows: number of all rows read.
+        what: names the inputs in the message.
+    """
     for number, line in enumerate(describe_rejects(rejects, rows, what)):
         console.info(line) if number else console.warn(line)
 
@@ -72,6 +92,11 @@ def excess_of(limit: RejectLimit, config: Section, counts: Mapping[str, Any]) ->
     """Say why a finished job rejected more rows than the limit allows; None if it did not.
 
     The limit holds for each file of fine-tuning, otherwise for all inputs together.
+
+    Args:
+        limit: of `--max-rejects`.
+        config: of the job.
+        counts: of its manifest.
     """
     values = config.as_dict()
     for what, rejected, rows in _counted(values, counts):
@@ -84,6 +109,7 @@ def excess_of(limit: RejectLimit, config: Section, counts: Mapping[str, Any]) ->
 def _counted(
     values: Mapping[str, Any], counts: Mapping[str, Any]
 ) -> Iterator[tuple[str, int, int]]:
+    """Yield the name, the rejected rows and all rows of each part that the limit holds for."""
     parts = [name for name in _PARTS if name in counts]
     by_file: dict[str, list[Mapping[str, int]]] = {}
     for name in parts:  # rows that are held out for evaluation are of the training file
@@ -100,6 +126,6 @@ def _counted(
 
 
 def corpus_rows(counts: Mapping[str, Any]) -> int:
-    """Rows of a corpus: documents kept, dropped and rejected (of some, their lines)."""
+    """Return the rows of a corpus: documents kept, dropped and rejected (of some, their lines)."""
     left_out = [*counts["dropped"].values(), *counts["rejected"].values()]
     return counts["documents"] + sum(left_out)

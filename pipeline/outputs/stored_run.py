@@ -1,8 +1,8 @@
 """A run on other storage, which is written in a folder of this machine and published from there.
 
 Event files, renamed checkpoint folders, and appended lines need a file system. Changes are
-published after each checkpoint, its state last, without which it does not count. So a run that is
-killed while it publishes leaves the checkpoint before, and metrics and a model that may be newer.
+published after each checkpoint; its state is uploaded last and commits it. So a run that is killed
+while it publishes leaves the checkpoint before, and metrics and a model that may be newer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,18 @@ from pipeline.outputs.manifest import WORKING_FOLDERS, is_content, read_manifest
 
 
 def fetched_records(data: PretrainingData, folder: Path, console: Console) -> PretrainingData:
-    """Copy records to a local folder, unless they are local; raise InputError for damage."""
+    """Copy records to a local folder, unless they are local.
+
+    Args:
+        data: the records.
+        folder: of this machine, empty.
+
+    Returns:
+        The same records in that folder.
+
+    Raises:
+        InputError: a file is damaged.
+    """
     source = path_of(data.directory)
     if not isinstance(source, RemotePath):
         return data
@@ -46,9 +57,12 @@ _State = tuple[int, int] | None
 
 
 class StoredRun:
-    """A `RunMirror` of `place`, on other storage, in `folder`, empty and of this machine.
+    """A `RunMirror` of a run on other storage.
 
     Args:
+        place: the run.
+        folder: of this machine, empty.
+        console: is told of copies.
         check_held: raises an error if another process has taken the run over; None for workers that
             only fetch checkpoints and the best model.
     """
@@ -83,7 +97,12 @@ class StoredRun:
         self._published = {name: _state(self.folder / name) for name in stored}
 
     def publish(self) -> None:
-        """See `RunMirror`; raises OSError, or UsageError if another process took the run over."""
+        """Upload what has changed, see `RunMirror`.
+
+        Raises:
+            OSError: storage cannot be written.
+            UsageError: another process took the run over.
+        """
         if self._check_held is None:
             return
         self._check_held()
@@ -94,7 +113,8 @@ class StoredRun:
         changed = [name for name, state in states.items() if published.get(name) != state]
         checkpoints = [name for name in changed if PurePath(name).parts[0] == _CHECKPOINTS]
         counting = [name for name in checkpoints if PurePath(name).name == STATE_FILE]
-        published.update(dict.fromkeys(changed))  # until they are there as a whole
+        # Storage may hold any version of these until their upload is done.
+        published.update(dict.fromkeys(changed))
         self._upload(set(changed).difference(checkpoints))
         self._upload(set(checkpoints).difference(counting))
         self._check_held()  # uploads take minutes
@@ -103,12 +123,13 @@ class StoredRun:
         gone = published.keys() - states.keys()
         if gone:
             self._check_held()
+        # A checkpoint loses its state first, so that none counts without its variables.
         for name in sorted(gone, key=lambda name: PurePath(name).name != STATE_FILE):
             (self.place / name).unlink(missing_ok=True)
             del published[name]
 
     def sha256(self) -> dict[str, str]:
-        """Hash of the run's files, by path."""
+        """Return the hash of the run's files, by path."""
         return {
             name: file_sha256(self.folder / name)
             for name in _names(self.folder)
@@ -116,6 +137,7 @@ class StoredRun:
         }
 
     def _is_wanted(self, name: str, stored: list[str]) -> bool:
+        """Return whether a process needs a stored file: no checkpoint without its state."""
         path = PurePath(name)
         if path.parts[0] != _CHECKPOINTS:
             return path.parts[0] == _BEST or self._check_held is not None

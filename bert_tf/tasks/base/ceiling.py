@@ -55,6 +55,7 @@ class Cause:
 
     @property
     def fraction(self) -> float:
+        """Return the share of the total that it concerns, 0 to 1."""
         return self.count / max(self.total, 1)
 
     def __str__(self) -> str:
@@ -66,14 +67,28 @@ class Cause:
 
 
 def row_offsets(data: TaskData) -> np.ndarray:
-    """Return where the model's rows of each row of the file begin, int64 [rows of the file + 1]."""
+    """Return where the model's rows of each row of the file begin.
+
+    Args:
+        data: a row of the file has one row in the model, or several windows (`owners`).
+
+    Returns:
+        int64 [rows of the file + 1]; the last one is the number of the model's rows.
+    """
     if data.owners is None:
         return np.arange(len(data.rows) + 1)
     return offsets_of(np.bincount(data.owners, minlength=len(data.source)))
 
 
 def token_bounds(data: TaskData) -> np.ndarray:
-    """Return where the tokens of each row of the file begin in `rows.ids`, int64 [rows + 1]."""
+    """Return where the tokens of each row of the file begin in `rows.ids`.
+
+    Args:
+        data: a row of the file has one sequence, several windows, or a group of sequences.
+
+    Returns:
+        int64 [rows of the file + 1]; the last one is the number of tokens.
+    """
     rows = data.rows
     if isinstance(rows, GroupedRows):
         return rows.offsets[rows.group_offsets]
@@ -112,8 +127,10 @@ def row_keys(data: TaskData) -> np.ndarray:
 def hash_ranges(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return a 64-bit hash of each range of integers, uint64 [ranges].
 
-    A multilinear hash (Lemire & Kaser 2014): the sum of values times a random odd number for each
-    place, modulo 2^64. Two ranges have the same hash by chance once in some 2^60 pairs.
+    A multilinear hash (Lemire & Kaser 2014, "Strongly Universal String Hashing is Fast"): the sum
+    of values times a random odd number for each place, modulo 2^64. Two ranges have the same hash
+    by chance once in some 2^60 pairs. Sums of ranges are differences of one running sum, whose
+    overflow does no harm modulo 2^64.
 
     Args:
         values: integers of any width.
@@ -125,6 +142,7 @@ def hash_ranges(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         most = offsets[begin] + _BLOCK_ITEMS
         end = max(begin + 1, int(np.searchsorted(offsets, most, side="right")) - 1)
         bounds = offsets[begin : end + 1]
+        # Zeros must count, or ranges that end with different numbers of them would be equal.
         block = values[bounds[0] : bounds[-1]].astype(np.uint64) + np.uint64(1)
         places = flat_ranges(np.zeros(end - begin, np.int64), np.diff(bounds))
         block *= _random_odd(places)
@@ -135,7 +153,7 @@ def hash_ranges(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _random_odd(places: np.ndarray) -> np.ndarray:
-    """A random odd number for each place, uint64 (SplitMix64, Steele et al. 2014)."""
+    """Return a random odd number for each place, uint64 (SplitMix64, Steele et al. 2014)."""
     mixed = (places.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -154,11 +172,13 @@ def with_common_targets(data: TaskData, keys: np.ndarray) -> TaskData:
         data: its targets in rows of the same key have the same shapes.
         keys: of the rows of the file, [rows].
     """
+    # Rows with one key are a group; each row of a file without repetitions is one of its own.
     _, groups = np.unique(keys, return_inverse=True)
     if int(groups.max(initial=-1)) + 1 == len(keys):
         return data
     offsets, bounds = row_offsets(data), token_bounds(data)
     model_rows = np.diff(offsets)
+    # A row's integers of all targets count as one vote, so that they are only taken together.
     votes = np.zeros(len(keys), np.uint64)
     for values in data.targets.values():
         if values.dtype.kind in "iu":
@@ -189,18 +209,28 @@ def with_common_targets(data: TaskData, keys: np.ndarray) -> TaskData:
 
 
 def _winners(groups: np.ndarray, votes: np.ndarray) -> np.ndarray:
-    """The first row with the most frequent vote of each row's group, int64 [rows]."""
+    """Return the first row with the most frequent vote of each row's group.
+
+    Args:
+        groups: int64 [rows], numbered from 0.
+        votes: uint64 [rows], a hash of all that a row says; equal ones agree.
+
+    Returns:
+        int64 [rows], the number of a row in the same group.
+    """
     _, numbers = np.unique(votes, return_inverse=True)
+    # A number for each pair of a group and a vote.
     ballots = groups * (int(numbers.max()) + 1) + numbers
     _, first, counts = np.unique(ballots, return_index=True, return_counts=True)
     of_group = groups[first]
+    # Within a group the most frequent vote comes first, and of equals the one that occurs first.
     order = np.lexsort((first, -counts, of_group))
     _, best = np.unique(of_group[order], return_index=True)
     return first[order[best]][groups]
 
 
 def _means(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """The mean of each row's group, from and to float64 [rows, …]."""
+    """Return the mean of each row's group, from and to float64 [rows, …]."""
     _, places, counts = np.unique(groups, return_inverse=True, return_counts=True)
     sums = np.zeros((len(counts), *values.shape[1:]))
     np.add.at(sums, places, values)
@@ -208,11 +238,20 @@ def _means(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return means[places]
 
 
+# Means of equal float32 numbers differ by less.
 _SAME_NUMBER = 1e-6
 
 
 def changed_rows(data: TaskData, other: TaskData) -> np.ndarray:
-    """Return which rows of the file have other targets in `other`, bool [rows]."""
+    """Find the rows of the file that have other targets in `other`.
+
+    Args:
+        data: labeled rows.
+        other: the same rows, as `with_common_targets` returns them.
+
+    Returns:
+        bool [rows of the file]. Numbers that differ by rounding are equal.
+    """
     offsets, bounds = row_offsets(data), token_bounds(data)
     changed = np.zeros(len(offsets) - 1, bool)
     for values, others, ranges in (
@@ -231,5 +270,6 @@ def changed_rows(data: TaskData, other: TaskData) -> np.ndarray:
 def _pairs(
     one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray], ranges: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield the targets of one name in both, and where each row of the file begins in them."""
     for name, values in one.items():
         yield values, other[name], ranges

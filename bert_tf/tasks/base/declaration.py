@@ -33,19 +33,29 @@ PRETRAINING_METRIC_TYPES = dict.fromkeys(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskCard:
-    """The task's part of a model card."""
+    """The task's part of a model card.
+
+    Attributes:
+        facts: items of a list: inputs, outputs, ….
+        example: a row by input name: a text, or a list of texts.
+        signature_output: the output of the exported model to look at first.
+        transformers_class: the class of transformers that loads the model with its head.
+        pipeline_tag: the Hub's name of the task.
+        metric_types: ids on the Hub of metrics that metrics.json names otherwise.
+        google_script: the one of google-research/bert that loads the model, if there is one.
+        script_reads_text: whether that script needs the vocabulary.
+    """
 
     title: str
-    facts: tuple[str, ...] = ()  # items of a list: inputs, outputs, …
-    example: Mapping[str, Any]  # a row: a text, or a list of texts, by input name
-    signature_output: str  # the output to look at first
+    facts: tuple[str, ...] = ()
+    example: Mapping[str, Any]
+    signature_output: str
     transformers_class: str
     pipeline_tag: str
-    # ids on the Hub of metrics that metrics.json names otherwise
     metric_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
     keras_hub_class: str = _KERAS_HUB_ENCODER
-    google_script: str | None = None  # of google-research/bert, that loads the model
-    script_reads_text: bool = True  # whether it needs the vocabulary
+    google_script: str | None = None
+    script_reads_text: bool = True
     limits: str = (
         "The model is only as good as its data: evaluate it on your own rows with `bert-pipeline "
         "evaluate` before relying on it."
@@ -53,7 +63,7 @@ class TaskCard:
 
     @property
     def signature_call(self) -> str:
-        """Arguments of the exported model's signature for the example, in Python."""
+        """Return arguments of the exported model's signature for the example, in Python."""
         rows = {
             name: json.dumps([value], ensure_ascii=False) for name, value in self.example.items()
         }
@@ -70,18 +80,24 @@ FieldKind = Literal["label", "probability", "text", "place", "count", "value", "
 
 @dataclasses.dataclass(frozen=True)
 class PredictionField:
-    """A column that predictions add to rows, and output of the exported model.
+    """A column that predictions add to rows, and an output of the exported model.
 
     Kinds: a `label`; a `probability`; a `text`; a `place`, counted in characters, -1 for none; a
     `count`, an integer; any other number, a `value`; or lists and objects, as `json`: JSON text in
     the outputs of an exported model, Python lists and dicts in a task's own predictions.
+
+    Attributes:
+        decided_by: name of the probability that has to reach --abstain-below; None if there is
+            none.
+        is_extra: whether `score` adds the column only on request; `evaluate` always does.
+        only_with: the input without which models do not predict it; None for none.
     """
 
     name: str
     kind: FieldKind
-    decided_by: str | None = None  # the probability that has to reach --abstain-below
-    is_extra: bool = False  # added by `score` only on request; by `evaluate` always
-    only_with: str | None = None  # the input without which models do not predict it
+    decided_by: str | None = None
+    is_extra: bool = False
+    only_with: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,21 +115,31 @@ class ProbabilitiesField:
 
 
 def same_text(name: str, text: str) -> Any:
+    """Return the text as the value of an input that takes texts.
+
+    Args:
+        name: of the input.
+        text: what the value must hold.
+    """
     return text
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WordsDeclaration:
-    """Additions of `score` to rows that are lists of words, joined by blanks to the text.
+    """What `score` adds to rows that are lists of words, joined by blanks to the text.
 
-    `implementation` is `module:function` from (words [rows], the model's outputs by name, its
-    `task.json`) to outputs by name, [rows]: `prediction`, a list with a value per word, and those
-    that replace the model's.
+    Attributes:
+        input: name of the model's input for the text.
+        column: name of the words, as of `--column` and in `task.json`.
+        prediction: in CoNLL files the last column.
+        implementation: `module:function` from (words [rows], the model's outputs by name, its
+            `task.json`) to outputs by name, [rows]: `prediction`, a list with a value per word, and
+            those that replace the model's.
     """
 
-    input: str  # name of the model's input for the text
-    column: str  # of words, as of `--column` and in `task.json`
-    prediction: PredictionField  # in CoNLL files the last column
+    input: str
+    column: str
+    prediction: PredictionField
     implementation: str
 
 
@@ -205,11 +231,23 @@ class TaskDeclaration(ServedTaskDeclaration):
 
 
 def imported(path: str) -> Any:
+    """Import what a declaration names.
+
+    Args:
+        path: `module:attribute`.
+    """
     module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
 def faults_of_length(config: FinetuneConfig, least: int, texts: str = "a text") -> Iterator[str]:
+    """Yield a fault if sequences are too short for the texts of a task.
+
+    Args:
+        config: options of the task.
+        least: tokens that a sequence needs, [CLS] and [SEP] included.
+        texts: what gets no token, as the message names it.
+    """
     if config.sequence_length < least:
         yield (
             f"max_seq_length: {config.max_seq_length} leaves no token of {texts} beside [CLS] and "
@@ -299,7 +337,12 @@ _TEXT_NAMES = ("text", "sentence")
 
 
 def labeled_texts(what: str, **label: Any) -> Callable[[TableSketch], dict[str, Any]]:
-    """Make `TaskDeclaration.columns` for texts with a label, given as to `TableSketch.column`."""
+    """Make `TaskDeclaration.columns` for a text, or a pair of texts, with a label.
+
+    Args:
+        what: the label, as messages name it: "a label".
+        label: how to find its column, arguments of `TableSketch.column`.
+    """
 
     def columns(table: TableSketch) -> dict[str, Any]:
         column = table.column("label_column", what, **label)
@@ -309,7 +352,15 @@ def labeled_texts(what: str, **label: Any) -> Callable[[TableSketch], dict[str, 
 
 
 def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> dict[str, Any]:
-    """The columns of the text and, if their names say that there is one, of the second text."""
+    """Choose the column of the text and, if names say that there is one, of the second text.
+
+    Args:
+        table: statistics of the columns; `given` has those that the user named.
+        taken: columns with another use, such as the label's.
+
+    Returns:
+        Names by option: `text_column`, and `text_pair_column` if there is one.
+    """
     from bert_tf.data.tables.value_forms import PAIRS  # Arrow: help needs none
 
     if table.given.get("text_column") is None and table.given.get("text_pair_column") is None:
@@ -331,8 +382,10 @@ def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> d
 
 
 def by_length(column: ColumnSketch) -> float:
+    """Return a rank of columns that puts those with long texts first."""
     return -column.characters
 
 
 def holds_text(column: ColumnSketch) -> bool:
+    """Return whether the cells of a column are texts, rather than numbers, labels or lists."""
     return column.kind == "text"

@@ -23,28 +23,41 @@ _KEPT_IF_SET = "kept if set"
 
 
 def learned(before: Any) -> Any:
-    """A field that follows from the training rows; `before` is its value until they are read."""
+    """Declare a field that follows from the training rows.
+
+    Args:
+        before: its value until they are read.
+    """
     return dataclasses.field(default=before, metadata={_LEARNED: True})
 
 
 def kept_if_set(default: Any) -> Any:
-    """A field that a `task.json` has only if it is not the default."""
+    """Declare a field that a `task.json` has only if it is not the default.
+
+    So models of a release without the field, and later ones that do not use it, have equal files.
+    """
     return dataclasses.field(default=default, metadata={_KEPT_IF_SET: True})
 
 
 def added_fields(task: type, base: type) -> list[dataclasses.Field]:
+    """Return the fields that a subclass of a dataclass adds to its base."""
     names = {field.name for field in dataclasses.fields(base)}
     return [field for field in dataclasses.fields(task) if field.name not in names]
 
 
 def fields_as_settings(fields: Iterable[dataclasses.Field], task: Any) -> dict[str, Any]:
-    """Return values ready for JSON by name: tuples become lists, dataclasses objects."""
-    return {
-        field.name: _as_setting(value)
-        for field in fields
-        if (value := getattr(task, field.name)) != field.default
-        or _KEPT_IF_SET not in field.metadata
-    }
+    """Return values of fields by name, ready for JSON: tuples become lists, dataclasses objects.
+
+    Args:
+        fields: of the task. Those of `kept_if_set` with their default are left out.
+        task: a dataclass, a task or a field of one.
+    """
+    settings = {}
+    for field in fields:
+        value = getattr(task, field.name)
+        if value != field.default or _KEPT_IF_SET not in field.metadata:
+            settings[field.name] = _as_setting(value)
+    return settings
 
 
 def _as_setting(value: Any) -> Any:
@@ -56,9 +69,16 @@ def _as_setting(value: Any) -> Any:
 def fields_from_settings(
     fields: Iterable[dataclasses.Field], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a dataclass's arguments, lists as tuples; KeyError if one is missing.
+    """Return a dataclass's arguments, lists as tuples.
 
     Those with defaults may be missing, as in an earlier `task.json`, unless they are `learned`.
+
+    Args:
+        fields: of the dataclass.
+        settings: of a `task.json`, by name; others are ignored.
+
+    Raises:
+        KeyError: a setting is missing.
     """
     values = {
         field.name: settings[field.name]
@@ -75,7 +95,10 @@ def fields_from_settings(
 def named_columns(columns: type[Columns], config: Any, **others: Any) -> Columns:
     """Fill a dataclass of columns, field `text` from the option `text_column` and so on.
 
-    `config` may be a class, for the defaults; `others` are fields whose option has another name.
+    Args:
+        columns: the dataclass.
+        config: the options; a class of options for the defaults.
+        others: fields whose option has another name, or that are none.
     """
     names = {field.name for field in dataclasses.fields(columns)} - others.keys()  # type: ignore[arg-type]
     return columns(**{name: getattr(config, f"{name}_column") for name in names}, **others)
@@ -85,17 +108,23 @@ def named_columns(columns: type[Columns], config: Any, **others: Any) -> Columns
 class HostRows:
     """Rows of texts as sequences of a graph; a row may have several.
 
-    `inputs` are further inputs of the graph, int64 [sequences, …] by name.
+    Attributes:
+        inputs: further inputs of the graph by name, int64 [sequences, …].
+        details: of the task, to turn outputs into predictions.
     """
 
     sequences: EncodedRows
     inputs: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    details: Any = None  # of the task, to turn outputs into predictions
+    details: Any = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HostTask(abc.ABC):
     """The steps of a task before and after its graph (see `bert_tf.weights.onnx_graph`).
+
+    Engines that run a graph of token ids (ONNX, OpenVINO and the like) have no string operations,
+    so the steps around it are written here a second time, in NumPy. Tests compare them with the
+    SavedModel, which does everything in its graph.
 
     Fields of a subclass are settings of `task.json` by the same name.
     """
@@ -108,7 +137,11 @@ class HostTask(abc.ABC):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Make the task of a model from its `task.json`; KeyError if a setting is missing."""
+        """Make the task of a model from its `task.json`.
+
+        Raises:
+            KeyError: a setting is missing.
+        """
         columns = settings["columns"]
         names = tuple(name for name in cls.declaration.inputs if columns[name] is not None)
         fields = [field for field in dataclasses.fields(cls) if field.name != "input_names"]
@@ -118,17 +151,24 @@ class HostTask(abc.ABC):
     def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         """Turn rows into sequences; there may be no row, and rows without a sequence.
 
-        `columns` have, by the names of `input_names`, a text of each row; or a list of texts,
-        filled up with empty ones to the same length in all rows.
+        Args:
+            tokenizer: with the model's vocabulary.
+            columns: by the names of `input_names` a text of each row; or a list of texts, filled up
+                with empty ones to the same length in all rows.
         """
 
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Keep the part of a batch's outputs, each [n, …], that `predict` needs.
+        """Keep the part of a batch's outputs that `predict` needs.
 
-        `chosen` are the batch's sequences, int [n]. Returns arrays [n, …] whose other axes do not
-        depend on the batch; n may be 0.
+        Args:
+            rows: all rows, as `encode` returned them.
+            chosen: int [n], the batch's sequences; n may be 0.
+            outputs: of the graph by name, [n, …].
+
+        Returns:
+            Arrays [n, …] by name, whose other axes do not depend on the batch.
         """
         return outputs
 
@@ -136,7 +176,13 @@ class HostTask(abc.ABC):
     def predict(
         self, rows: HostRows, columns: Mapping[str, Sequence[Any]], reduced: dict[str, np.ndarray]
     ) -> dict[str, Any]:
-        """Return an exported model's outputs, [rows] by name, from `reduced` of all sequences."""
+        """Return an exported model's outputs, [rows] by name.
+
+        Args:
+            rows: as `encode` returned them.
+            columns: the texts, as `encode` got them.
+            reduced: what `reduce` returned, of all sequences in order.
+        """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

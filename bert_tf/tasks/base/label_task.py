@@ -29,7 +29,10 @@ _UNKNOWN = "label is not one the model knows"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelTask(Student):
-    """Has a logit for each label, in order, and learns from teachers with the same labels."""
+    """Base of tasks with a logit for each label, in the order of `labels`.
+
+    It learns from teachers with the same labels in any order.
+    """
 
     labels: tuple[str, ...] = learned(())
 
@@ -44,14 +47,17 @@ class LabelTask(Student):
     def rejecting_unknown(self, table: Table, console: Console) -> Table:
         """Reject, with warnings, rows with labels that the model does not know, once it knows any.
 
-        Raises RowsRejected if no row is left.
+        Raises:
+            RowsRejected: no row is left.
         """
         known = set(self.labels)
-        unknown = {
-            index: names
-            for index, labels in enumerate(self.label_sets(table) if known else ())
-            if (names := [label for label in labels if label not in known])
-        }
+        if not known:
+            return table
+        unknown = {}
+        for index, labels in enumerate(self.label_sets(table)):
+            names = [label for label in labels if label not in known]
+            if names:
+                unknown[index] = names
         if not unknown:
             return table
         lines = list(unknown_labels(_label_rows(table, unknown), self.labels))
@@ -97,10 +103,18 @@ def _label_rows(table: Table, labels: Mapping[int, Sequence[str]]) -> LabelRows:
 def softened_divergence(
     logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float
 ) -> tf.Tensor:
-    """T² times the KL divergence of the softmax of logits / T from that of the teacher.
+    """Compute T² times the KL divergence from the teacher's softmax of logits / T.
 
-    T² keeps the gradients' size for any temperature (Hinton et al. 2015, section 2). From float32
-    [rows, classes] twice to float32 [rows].
+    T² keeps the gradients' size for any temperature (Hinton et al. 2015, "Distilling the Knowledge
+    in a Neural Network", section 2).
+
+    Args:
+        logits: of the student, float32 [rows, classes].
+        teacher_logits: float32 [rows, classes].
+        temperature: T; higher ones give small probabilities more weight.
+
+    Returns:
+        float32 [rows].
     """
     student = tf.nn.log_softmax(logits / temperature, axis=-1)
     teacher = tf.nn.log_softmax(teacher_logits / temperature, axis=-1)
@@ -111,8 +125,18 @@ def softened_divergence(
 def softened_binary_divergence(
     logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float
 ) -> tf.Tensor:
-    """The same for a yes or no per label, the mean over labels: [rows, labels] to [rows]."""
+    """Compute the same for labels that are independent: a yes or no each, averaged over labels.
+
+    Args:
+        logits: of the student, float32 [rows, labels].
+        teacher_logits: float32 [rows, labels].
+        temperature: see `softened_divergence`.
+
+    Returns:
+        float32 [rows].
+    """
     parts = []
+    # The probabilities of yes and of no, sigmoid(x) and sigmoid(-x).
     for sign in (1.0, -1.0):
         student = tf.math.log_sigmoid(sign * logits / temperature)
         teacher = tf.math.log_sigmoid(sign * teacher_logits / temperature)
@@ -121,7 +145,19 @@ def softened_binary_divergence(
 
 
 def order_of_labels(labels: Sequence[str], of_teacher: Sequence[str], path: str) -> np.ndarray:
-    """Where a teacher has each label, int64 [labels]; UsageError if it has others."""
+    """Return where a teacher has each label.
+
+    Args:
+        labels: of the student.
+        of_teacher: labels of the teacher, in the order of its logits.
+        path: of the teacher, for the message.
+
+    Returns:
+        int64 [labels].
+
+    Raises:
+        UsageError: the teacher has other labels.
+    """
     if set(labels) != set(of_teacher):
         raise UsageError(
             f"--teacher {path}: knows the labels {shown_labels(of_teacher)}, the training rows "

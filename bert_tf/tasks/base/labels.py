@@ -32,7 +32,18 @@ _MISSING = frozenset(
 
 
 class LabelRows:
-    """Counts labels, and knows the first line of each; `noun` names their unit in messages."""
+    """How often each label occurs in a file, and where first.
+
+    Args:
+        source: the file.
+        labels: of all rows, end to end; a row may have several.
+        lines: the line of each of them, counted from 1.
+        noun: what has a label, as messages name it.
+
+    Attributes:
+        counts: occurrences by label.
+        first: line of the first occurrence by label.
+    """
 
     def __init__(
         self, source: str, labels: Sequence[str], lines: Sequence[int], *, noun: str = "row"
@@ -52,21 +63,32 @@ class LabelRows:
 
 
 def sorted_labels(labels: set[str]) -> tuple[str, ...]:
-    """Order labels: by number if all are whole numbers, else as text."""
+    """Order labels: by number if all are whole numbers, else as text.
+
+    The order is that of the logits, so it must not depend on the order of the rows.
+    """
     if all(_WHOLE_NUMBER.fullmatch(label) for label in labels):
         return tuple(sorted(labels, key=lambda label: (int(label), label)))
     return tuple(sorted(labels))
 
 
 def rarest_labels(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the label of each row that is rarest in all rows; empty without one."""
+    """Return the label of each row that is rarest in all rows; empty for a row without one.
+
+    Held-out rows are stratified by it: a class that only few rows have should be in both parts.
+    """
     sets = list(rows)
     counts = collections.Counter(label for labels in sets for label in labels)
     return [min(labels, key=counts.__getitem__, default="") for labels in sets]
 
 
 def label_table(labels: Sequence[str], rows: Mapping[str, LabelRows]) -> Iterator[str]:
-    """Yield lines with each label and its rows; of many, those most frequent in the first file."""
+    """Yield lines with each label and its rows; of many, those most frequent in the first file.
+
+    Args:
+        labels: in the order of the lines.
+        rows: counts of each file by its heading, `training` and so on.
+    """
     columns = [(name, each.counts) for name, each in rows.items()]
     shown = labels
     if len(labels) > _SHOWN_LABELS:
@@ -81,7 +103,10 @@ def label_table(labels: Sequence[str], rows: Mapping[str, LabelRows]) -> Iterato
 
 
 def suspicious_labels(rows: LabelRows) -> Iterator[str]:
-    """Yield lines on likely mistakes: the same label twice, missing values, a single row."""
+    """Yield lines on likely mistakes: a label in two spellings, missing values, a single row.
+
+    A warning names at most five labels; a last line counts the rest.
+    """
     groups: dict[object, list[str]] = {}
     for label in rows.counts:
         groups.setdefault(_essence(label), []).append(label)
@@ -96,6 +121,7 @@ def suspicious_labels(rows: LabelRows) -> Iterator[str]:
         "remove such rows if it is one"
         for label in rows.counts
         if label.strip().casefold() in _MISSING
+        # GLUE's test files have -1 for every label; a scale with negative numbers lacks 0 to 2.
         or (label == "-1" and {"0", "1", "2"}.issubset(rows.counts))
     )
     yield from _first(
@@ -107,7 +133,12 @@ def suspicious_labels(rows: LabelRows) -> Iterator[str]:
 
 
 def unknown_labels(rows: LabelRows, known: Sequence[str]) -> Iterator[str]:
-    """Yield lines on labels that a model does not know, with the known one likely meant."""
+    """Yield lines on labels that a model does not know, with the known one likely meant.
+
+    Args:
+        rows: only the unknown labels and their rows.
+        known: labels of the model.
+    """
     meant = {_essence(label): f" (likely {_quoted(label)})" for label in known}
     for label in rows.counts:
         parts = [part.strip() for part in _SEPARATORS.split(label)]
@@ -122,13 +153,14 @@ def unknown_labels(rows: LabelRows, known: Sequence[str]) -> Iterator[str]:
 
 
 def labels_on_card(labels: Sequence[str], title: str = "labels") -> str:
+    """Return a fact of a model card that lists labels, at most the first 20."""
     listed = ", ".join(f"`{label}`" for label in labels[:_SHOWN_LABELS])
     more = len(labels) - _SHOWN_LABELS
     return f"{title}: {listed}" + (f" and {more:,} more" if more > 0 else "")
 
 
 def shown_labels(labels: Sequence[str]) -> str:
-    """List the first ten labels, and counts the rest."""
+    """List the first ten labels, and count the rest."""
     listed = ", ".join(_quoted(label) for label in labels[:10])
     return listed if len(labels) <= 10 else f"{listed} and {len(labels) - 10:,} more"
 
@@ -141,6 +173,7 @@ def shown_label(label: str) -> str:
 
 
 def _first(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the first five lines, and one that counts the rest."""
     found = list(lines)
     yield from found[:_SHOWN_FAULTS]
     if len(found) > _SHOWN_FAULTS:
@@ -155,7 +188,7 @@ def _look_alikes(labels: Sequence[str]) -> str:
 
 
 def _essence(label: str) -> object:
-    """A label without case, spacing, quotes, look-alike letters, and variants of numbers."""
+    """Return a label without case, spacing, quotes, look-alike letters, and variants of numbers."""
     folded = skeleton(label)
     try:
         number = Decimal(folded.replace("_", "no number"))  # Decimal would read over it
@@ -174,7 +207,11 @@ _REASON = "label is not a finite number"
 
 
 def reject_other_labels(table: Table, column: str) -> Table:
-    """Reject rows whose label is no finite float32; raise RowsRejected if no row is left."""
+    """Reject rows whose label is no finite float32.
+
+    Raises:
+        RowsRejected: no row is left.
+    """
     advice = f"column {column!r} is read; choose another with --label-column"
     return reject_cells(table, column, _is_number, reason=_REASON, shown=shortened, advice=advice)
 
@@ -188,7 +225,19 @@ def reject_cells(
     shown: Callable[[str], str],
     advice: str,
 ) -> Table:
-    """Reject rows whose cell of a column cannot be used; RowsRejected if no row is left."""
+    """Reject rows whose cell of a column cannot be used.
+
+    Args:
+        table: usable rows so far.
+        column: name of the column.
+        is_usable: of a cell.
+        reason: of the rejects.
+        shown: detail of a reject, from its cell.
+        advice: what to do, for the message if no row is left.
+
+    Raises:
+        RowsRejected: no row is left.
+    """
     cells = enumerate(table.columns[column])
     faults = {row: (reason, shown(cell)) for row, cell in cells if not is_usable(cell)}
     return table.rejecting(faults, advice=advice)
@@ -202,19 +251,19 @@ def _is_number(label: str) -> bool:
 
 
 _MEASURES = ("precision", "recall", "f1")
-
 _SHOWN_WARNINGS = 5
 
 
 class LabelMeasures:
     """Precision, recall and F1 of each label, as scikit-learn's `classification_report` has them.
 
-    A quotient without rows is 0. Averages are over the labels that occur in gold or predictions;
-    0 if none does.
+    A quotient without rows is 0. Averages are over the labels that occur in gold or predictions; 0
+    if none does.
 
     Args:
         right, predicted, support: int [labels], true positives, predictions and gold of each label.
-        rows: of the file.
+        rows: number of rows of the file.
+        labels: names, in the order of the arrays.
         counted: heading of the support.
     """
 
@@ -287,7 +336,14 @@ class LabelMeasures:
 
 
 def quotient(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Divide elementwise; 0 where `whole` is 0."""
+    """Divide elementwise; 0 where `whole` is 0.
+
+    Args:
+        part, whole: numbers [n].
+
+    Returns:
+        float64 [n].
+    """
     return np.divide(part, whole, out=np.zeros(np.shape(part)), where=whole > 0)
 
 
@@ -299,7 +355,7 @@ def pearson(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def spearman(first: np.ndarray, second: np.ndarray) -> float:
-    """Correlate their ranks; equal numbers share the mean of their ranks."""
+    """Correlate the ranks of float [rows]; equal numbers share the mean of their ranks."""
     from scipy.stats import rankdata  # only where numbers are measured
 
     return pearson(rankdata(first), rankdata(second))

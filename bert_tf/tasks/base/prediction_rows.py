@@ -34,13 +34,21 @@ class TaskReport:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskResults:
-    """The results of a model on labeled rows."""
+    """The results of a model on labeled rows.
 
-    metrics: dict[str, float]  # by name in metrics.json
-    predictions: list[dict[str, Any]]  # of the usable rows of the file, in file order
+    Attributes:
+        metrics: by name in metrics.json.
+        predictions: the rows of predictions.jsonl, of the usable rows of the file in file order.
+        report: what else metrics.json and the console have.
+        predicted: columns by output name, from which the metrics are computed.
+        errors: standard errors of metrics, as far as they are known.
+    """
+
+    metrics: dict[str, float]
+    predictions: list[dict[str, Any]]
     report: TaskReport = dataclasses.field(default_factory=TaskReport)
-    predicted: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # columns they are of
-    errors: Mapping[str, float] = dataclasses.field(default_factory=dict)  # standard, of metrics
+    predicted: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    errors: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def shown(self, metric: str) -> str:
         """Write a metric with its standard error, if that is known."""
@@ -50,10 +58,17 @@ class TaskResults:
 def prediction_rows(
     fields: Sequence[PredictionField], predicted: Mapping[str, Iterable[Any]]
 ) -> list[dict[str, Any]]:
-    """Make the cells to add to each row, ready for JSON; InputError if an output is missing.
+    """Make the cells to add to each row, ready for JSON.
 
     A place of -1 becomes None, a probability has six decimals, a value the digits of float32, and
     JSON text is parsed.
+
+    Args:
+        fields: columns to make.
+        predicted: outputs of a model by name, [rows].
+
+    Raises:
+        InputError: an output is missing.
     """
     missing = [field.name for field in fields if field.name not in predicted]
     if missing:
@@ -79,6 +94,10 @@ def labeled_rows(
     """Return the rows of `predictions.jsonl` of a task with a label for each row.
 
     Args:
+        fields: columns of the predictions.
+        lines: where each row starts in its file, counted from 1.
+        labels: of the rows, an array or values ready for JSON.
+        predicted: outputs by name, [rows].
         probabilities: all of each row, if its metrics need them.
     """
     rows = [
@@ -105,7 +124,17 @@ def equal_predictions(
     one: Mapping[str, Iterable[Any]],
     other: Mapping[str, Iterable[Any]],
 ) -> np.ndarray | None:
-    """Compare labels, texts, places and JSON values, bool [rows]; None if there are none."""
+    """Compare what two engines predict: labels, texts, places and JSON values.
+
+    Probabilities and values may differ by rounding, so they are left out, also within JSON.
+
+    Args:
+        fields: columns of the predictions.
+        one, other: outputs by name, [rows].
+
+    Returns:
+        bool [rows]; None if the task predicts numbers only.
+    """
     decided = [field for field in fields if field.kind not in ("probability", "value")]
     if not decided:
         return None
@@ -117,6 +146,7 @@ def equal_predictions(
 
 
 def _without_scores(value: Any) -> Any:
+    """Replace the fractional numbers of a JSON value by None."""
     if isinstance(value, dict):
         return {name: _without_scores(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -125,6 +155,7 @@ def _without_scores(value: Any) -> Any:
 
 
 def rounded_probabilities(probabilities: np.ndarray) -> list[list[float]]:
+    """Round to the digits that files show, float [rows, n]."""
     rounded: list[list[float]] = probabilities.astype(np.float64).round(PROBABILITY_DIGITS).tolist()
     return rounded
 
@@ -151,14 +182,27 @@ _CELLS: dict[FieldKind, Callable[[Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Abstention:
-    """Removes predictions whose probability, as rows show it, is lower than `below`."""
+    """Removes predictions whose probability, as rows show it, is lower than `below`.
 
-    fields: tuple[str, str]  # names of a prediction and of the probability that decides it
+    Attributes:
+        fields: names of a prediction and of the probability that decides it.
+    """
+
+    fields: tuple[str, str]
     below: float
 
     @classmethod
     def of(cls, declaration: ServedTaskDeclaration, below: float, model: str) -> Self:
-        """Make that of `--abstain-below`; UsageError if the task has no such probability."""
+        """Make the abstention of `--abstain-below`.
+
+        Args:
+            declaration: of the model's task.
+            below: the option's value.
+            model: name of the model in messages.
+
+        Raises:
+            UsageError: the task has no probability that decides a prediction.
+        """
         for field in declaration.predictions:
             if field.decided_by is not None:
                 return cls(fields=(field.name, field.decided_by), below=below)
@@ -168,7 +212,7 @@ class Abstention:
         )
 
     def apply(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Set predictions to None if rows, ready for JSON, show a lower probability."""
+        """Set predictions to None in rows, ready for JSON, that show a lower probability."""
         name, probability = self.fields
         for row in rows:
             if row[probability] < self.below:
@@ -178,7 +222,7 @@ class Abstention:
         return row[self.fields[0]] is not None
 
     def measured(self, results: TaskResults) -> TaskResults:
-        """Leave predictions out of results, and measures the rest.
+        """Leave predictions out of results, and measure the rest.
 
         Adds `coverage`, the fraction of decided rows, and `selective_accuracy`, the fraction of
         these that are right (El-Yaniv & Wiener 2010). Other metrics remain those of all rows.
@@ -203,17 +247,32 @@ PROBABILITIES, RANKING = "predicted_probabilities", "predicted_ranking"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowProbabilities:
-    """Adds all probabilities of rows to their predictions."""
+    """Adds all probabilities of rows to their predictions.
+
+    Attributes:
+        labels: names of the choices; None if every row has its own.
+        top: how many of the likeliest; None for all, in the order of the labels.
+    """
 
     field: ProbabilitiesField
-    labels: tuple[str, ...] | None  # None if every row has its own
-    top: int | None  # how many of the likeliest; None for all, in the order of the labels
+    labels: tuple[str, ...] | None
+    top: int | None
 
     @classmethod
     def of(
         cls, declared: ServedTaskDeclaration, task: Mapping[str, Any], scores: str, model: str
     ) -> Self | None:
-        """Make those of `--scores`: `best` (None, since predictions have it), `all` or `top-N`."""
+        """Return what `--scores` asks for; None for `best`, which predictions have anyway.
+
+        Args:
+            declared: the model's task.
+            task: its `task.json`.
+            scores: the option: `best`, `all` or `top-N`.
+            model: name of the model in messages.
+
+        Raises:
+            UsageError: the task has no probabilities.
+        """
         if scores == BEST:
             return None
         if declared.probabilities is None:
@@ -237,10 +296,18 @@ class RowProbabilities:
     def values(
         self, predicted: Mapping[str, np.ndarray], inputs: Mapping[str, Sequence[Any]]
     ) -> list[Any]:
-        """Make a value for each row, ready for JSON; raise InputError if the output is missing.
+        """Make a value for each row, ready for JSON.
 
-        It is an object from label to probability, or a list in the order of a row's choices; of the
-        likeliest a list of objects with `score`, the best first and of equal ones the first.
+        Args:
+            predicted: outputs of the model by name, [rows, …].
+            inputs: its inputs by name, [rows].
+
+        Returns:
+            An object from label to probability, or a list in the order of a row's choices; of the
+            likeliest a list of objects with `score`, the best first and of equal ones the first.
+
+        Raises:
+            InputError: the output is missing.
         """
         scores = predicted.get(self.field.output)
         if scores is None:

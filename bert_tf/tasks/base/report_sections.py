@@ -30,6 +30,10 @@ class TableSection:
     Kinds of columns: a `text`; a `count`; a `fraction` of 1, also drawn as a bar, or shown as a
     `percent`; a `share` of 1, as percent, whose longest bar is the largest of the column; any other
     `number`.
+
+    Attributes:
+        columns: heading and kind of each.
+        rows: a cell for each column.
     """
 
     title: str
@@ -53,9 +57,13 @@ class MatrixSection:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlotSection:
-    """Points in a plane, float [points]; `table` has the same as numbers.
+    """Points in a plane, float [points].
 
-    Areas of points are proportional to the weights.
+    Attributes:
+        weights: areas of points are proportional to them; None if all are alike.
+        bounds: lowest and highest value of both axes; None takes those of the points.
+        has_diagonal: whether a line shows where x equals y.
+        table: the same as numbers.
     """
 
     title: str
@@ -64,8 +72,8 @@ class PlotSection:
     x: np.ndarray
     y: np.ndarray
     weights: np.ndarray | None = None
-    bounds: tuple[float, float] | None = None  # of both axes; None takes those of the points
-    has_diagonal: bool = False  # whether a line shows where x equals y
+    bounds: tuple[float, float] | None = None
+    has_diagonal: bool = False
     table: TableSection | None = None
     note: str = ""
 
@@ -109,7 +117,7 @@ class Mark(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Example:
-    """A row to look at; `line` counts from 1, `facts` are label, prediction and the like.
+    """A row to look at.
 
     Without a line of its own, as in JSON, a row is named by its facts.
     `marks` are parts of the texts, by their names; they may overlap.
@@ -135,9 +143,13 @@ Section = TableSection | MatrixSection | PlotSection | HistogramSection | Exampl
 
 
 def length_bins(lengths: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Divide rows, int [rows], into up to five groups of about the same size by length.
+    """Divide rows into up to five groups of about the same size by length.
 
-    Returns the group of each row, int64 [rows], and the lengths of each group, "12 to 40".
+    Args:
+        lengths: int [rows].
+
+    Returns:
+        The group of each row, int64 [rows], and the lengths of each group, "12 to 40".
     """
     last = np.arange(1, _LENGTH_BINS) * len(lengths) // _LENGTH_BINS - 1  # of each group but one
     edges = np.unique(np.sort(lengths)[np.maximum(last, 0)])
@@ -271,7 +283,14 @@ def table_by_group(
     *,
     note: str = "",
 ) -> TableSection:
-    """Tabulate the mean of each measure over the rows of each group, int [rows]."""
+    """Tabulate the mean of each measure over the rows of each group.
+
+    Args:
+        title, group_title, note: texts of the table.
+        groups: int [rows], the group of each row.
+        names: of the groups; those without rows are left out.
+        measures: kind and values [rows] by heading.
+    """
     counts = np.bincount(groups, minlength=len(names))
     means = [
         np.bincount(groups, weights=values, minlength=len(names)) / np.maximum(counts, 1)
@@ -300,6 +319,13 @@ def table_by_length(
     title: str = "By length",
     group_title: str = "characters",
 ) -> TableSection:
+    """Tabulate the mean of each measure over rows of similar length, see `length_bins`.
+
+    Args:
+        texts: of the rows by input name.
+        measures: kind and values [rows] by heading.
+        title, group_title: texts of the table.
+    """
     return table_by_group(title, group_title, *length_bins(characters_of(texts)), measures)
 
 
@@ -320,7 +346,18 @@ def worst_rows(
     marks: Callable[[int], Mapping[str, Sequence[Mark]]] = lambda row: {},
     legend: Mapping[MarkKind, str] | None = None,
 ) -> ExamplesSection:
-    """Show the rows with the highest losses, if they are wrong, bool [rows]."""
+    """Show the rows with the highest losses among those that are wrong.
+
+    Args:
+        losses: float [rows].
+        is_wrong: bool [rows].
+        lines: where each row starts in its file.
+        texts: of the rows by input name.
+        facts: label, prediction and the like of a row, from its number.
+        title, note: texts of the section.
+        marks: parts of the texts of a row, from its number.
+        legend: what the kinds of marks mean.
+    """
     return ExamplesSection(
         title=title,
         examples=[
@@ -368,7 +405,10 @@ def label_section(
 ) -> TableSection:
     """Tabulate precision, recall, F1 and rows of each label, of many the most frequent ones.
 
-    `details` has `labels` as of `LabelMeasures.details`; `more` columns have a cell for each.
+    Args:
+        details: has `labels` as of `LabelMeasures.details`.
+        counted: heading of the rows.
+        more: further columns by heading, kind and a cell for each label.
     """
     added = more or {}
     names, measured = list(details["labels"]), list(details["labels"].values())

@@ -86,7 +86,7 @@ class TableTask(Task):
     @property
     @abc.abstractmethod
     def num_logits(self) -> int:
-        """Number of logits per row."""
+        """Return the number of logits per row."""
 
     @abc.abstractmethod
     def targets(self, table: Table) -> dict[str, np.ndarray]:
@@ -94,14 +94,19 @@ class TableTask(Task):
 
     @abc.abstractmethod
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Compute as `Task.loss_parts` from `outputs["logits"]`, float32 [rows, num_logits]."""
+        """Sum losses and metrics of a batch, see `Task.loss_parts`.
+
+        Args:
+            outputs: `logits`, float32 [rows, num_logits].
+            batch: has `targets` under their names.
+        """
 
     @abc.abstractmethod
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
         """Predict inside an exported graph: float32 [rows, num_logits] to tensors [rows, …]."""
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
-        """Predict the same in NumPy, independently: each checks the other.
+        """Predict the same in NumPy, independently of the graph: each checks the other.
 
         A task without a declared host predicts here.
         """
@@ -120,7 +125,8 @@ class TableTask(Task):
     def learn(self, table: Table, console: Console) -> Self:
         """Return the task with `learned` fields set from usable training rows.
 
-        Raises InputError if nothing can be learned from them.
+        Raises:
+            InputError: nothing can be learned from them.
         """
         return self
 
@@ -137,6 +143,12 @@ class TableTask(Task):
         return np.ones(len(table), np.float32)
 
     def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float | None:
+        """Return the mean loss of the best prediction that ignores the texts; None if unknown.
+
+        Args:
+            targets: what `targets` made of the training rows.
+            weights: float32 [rows], as `row_weights`.
+        """
         return None
 
     def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
@@ -232,7 +244,12 @@ class TableTask(Task):
         max_rows: int = 0,
         more_columns: Sequence[str] = (),
     ) -> Table:
-        """Read texts, labels and `more_columns` of values; InputError if no row can be used."""
+        """Read texts, labels and `more_columns` of values.
+
+        Raises:
+            InputError: no row can be used.
+            UsageError: a column is missing.
+        """
         if self.is_pair_optional and not has_column(path, self.text_pair_column, dialect):
             single = dataclasses.replace(self, text_pair_column=None, is_pair_optional=False)
             return single.read(
@@ -282,7 +299,10 @@ class TableTask(Task):
         return RowGroups(keys=list(keys), classes=self.classes(source))
 
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
-        """Each window has the targets of its text, and an equal part of its weight."""
+        """Turn rows into model input; a text is one sequence, or several windows.
+
+        Each window has the targets of its text, and an equal part of its weight.
+        """
         targets = self.targets(source)
         weights = self.row_weights(source) if training else np.ones(len(source), np.float32)
         chance_loss = self.chance_loss(targets, weights)
@@ -378,13 +398,27 @@ class Student(TableTask):
 
     @abc.abstractmethod
     def order_of_logits(self, teacher: Any, path: str) -> np.ndarray:
-        """The teacher's logit for each of the task's, int [logits]; UsageError for other labels."""
+        """Return the place of the teacher's logit for each of the task's, int [logits].
+
+        Args:
+            teacher: a task of the same class.
+            path: of the teacher, for the message.
+
+        Raises:
+            UsageError: the teacher has other labels.
+        """
 
     @abc.abstractmethod
     def soft_losses(
         self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
     ) -> tf.Tensor:
-        """Compute the distance of both predictions, float32 [rows, logits] twice to [rows]."""
+        """Compute how far predictions are from the teacher's, float32 [rows].
+
+        Args:
+            logits: float32 [rows, logits].
+            teacher_logits: the same of the teacher, in the order of the task's.
+            temperature: see `softened_divergence`.
+        """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

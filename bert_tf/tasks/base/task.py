@@ -53,6 +53,14 @@ def accept_any_rows(sources: Sequence[FileRows]) -> None:
 
 
 class Reading(TypedDict):
+    """Arguments of the functions that read training rows, the same for all tasks.
+
+    Attributes:
+        dialect: how the file is written.
+        max_rows: how many of its first rows are read; 0 for all.
+        console: gets warnings about the rows.
+    """
+
     dialect: TableDialect
     max_rows: int
     console: Console
@@ -62,28 +70,38 @@ class Reading(TypedDict):
 class TaskData:
     """Labeled rows of a file, ready for a model.
 
+    A row here is one of the model's; a row of the file may have several.
+
     Attributes:
+        source: the rows as the task read them.
         rows: a long context has several rows here, a row with choices is one of several sequences
             (`GroupedRows`).
+        targets: by name in a batch, [rows, …].
+        weights: float32 [rows]; 0 leaves a row out of the loss.
         token_targets: by name in a batch, a value for each token of `rows`; in a batch [rows,
             length], 0 for padding.
+        owners: int64 [rows], the row of the file that each belongs to, in order; None if each row
+            of the file has one.
         averages_outputs: whether to average the reduced outputs of an owner's rows, so that
             `Task.fitted` and `Task.predict` see a row per row of the file.
+        details: of the task, to turn outputs into predictions.
         compares_rows: whether the loss compares the rows of a batch, drawn at random then, since
             batches of similar lengths would never compare rows of different ones.
+        notes: sentences for the user on the rows of the file.
+        chance_loss: mean loss of the best prediction that ignores the texts; None if unknown.
     """
 
-    source: Any  # the rows as the task read them
+    source: Any
     rows: EncodedRows
-    targets: dict[str, np.ndarray]  # by name in a batch, [rows, …]
-    weights: np.ndarray  # float32 [rows]; 0 leaves a row out of the loss
+    targets: dict[str, np.ndarray]
+    weights: np.ndarray
     token_targets: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    owners: np.ndarray | None = None  # int64 [rows], each one's row of the file; None if it is one
+    owners: np.ndarray | None = None
     averages_outputs: bool = False
-    details: Any = None  # of the task, to turn outputs into predictions
+    details: Any = None
     compares_rows: bool = False
-    notes: tuple[str, ...] = ()  # sentences for the user on the rows of the file
-    chance_loss: float | None = None  # of the best prediction that ignores the texts, if known
+    notes: tuple[str, ...] = ()
+    chance_loss: float | None = None
 
     @property
     def host_rows(self) -> HostRows:
@@ -98,8 +116,9 @@ class TaskData:
     def averaged(self, reduced: dict[str, np.ndarray]) -> tuple[TaskData, dict[str, np.ndarray]]:
         """Average reduced outputs [rows, …] by owner, if `averages_outputs`.
 
-        Returns data with a target and weight for each row of the file, whose `rows` are the first
-        of each owner, and the averages.
+        Returns:
+            Data with a target and weight for each row of the file, whose `rows` are the first of
+            each owner, and the averages.
         """
         if self.owners is None or not self.averages_outputs:
             return self, reduced
@@ -117,7 +136,17 @@ class TaskData:
     def batch(
         self, chosen: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
     ) -> dict[str, np.ndarray]:
-        """Cut out model input, all targets and `row_weights`, 0 for rows of padding."""
+        """Cut out model input, all targets and `row_weights`.
+
+        Args:
+            chosen: int [n], the rows.
+            length: tokens to pad to, at least as many as the longest row has.
+            pad_id: id of [PAD].
+            batch_size: rows to pad to; None for `chosen` alone.
+
+        Returns:
+            Arrays [batch_size, …] by name. Rows of padding are the last ones, and weigh 0.
+        """
         batch = self.rows.padded(chosen, length=length, pad_id=pad_id, batch_size=batch_size)
         size = len(batch["input_mask"])
         for name, values in {**self.targets, ROW_WEIGHTS: self.weights}.items():
@@ -157,9 +186,14 @@ class ServedTask(abc.ABC):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Restore a model directory's task from `task.json`; KeyError if a setting is missing."""
+        """Restore a model directory's task from `task.json`.
+
+        Raises:
+            KeyError: a setting is missing.
+        """
         hints = get_type_hints(cls)
         values = fields_from_settings(dataclasses.fields(cls), settings)  # type: ignore[arg-type]
+        # A field that is a dataclass, such as columns, is an object in JSON.
         nested = {
             name: hints[name](**fields_from_settings(dataclasses.fields(hints[name]), value))
             for name, value in values.items()
@@ -173,19 +207,31 @@ class ServedTask(abc.ABC):
 
     @abc.abstractmethod
     def build_model(self, config: BertConfig, *, policy: str) -> Any:
-        """Make a Keras model with this task's head, of a dtype policy (`mixed_bfloat16`, …)."""
+        """Make a Keras model with this task's head.
+
+        Args:
+            config: sizes of the encoder.
+            policy: dtype policy of Keras, `float32` or `mixed_bfloat16`.
+        """
 
     def folded_into(self, model: Any) -> Self:
         """Move factors of the predictions into the weights of a built model, in place.
 
-        Other libraries load exported weights and know nothing of the task's factors. Returns the
-        task for the changed model, with equal predictions.
+        Other libraries load exported weights and know nothing of the task's factors.
+
+        Returns:
+            The task for the changed model, with equal predictions.
         """
         return self
 
     @abc.abstractmethod
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextModule:
-        """Make the module to export, from texts to predictions, of a built float32 model."""
+        """Make the module to export, from texts to predictions.
+
+        Args:
+            model: built, in float32.
+            tokenizer: with the model's vocabulary.
+        """
 
     def host(self) -> Any:
         """Make the task's own `HostTask`."""
@@ -194,9 +240,14 @@ class ServedTask(abc.ABC):
 
     @abc.abstractmethod
     def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Run the model on sequences [n, length], with the outputs that `HostTask.reduce` takes.
+        """Run the model on sequences, with the outputs that `HostTask.reduce` takes.
 
-        `batch` has `input_word_ids`, `input_mask`, `input_type_ids` and `HostRows.inputs`.
+        Args:
+            batch: `input_word_ids`, `input_mask`, `input_type_ids`, int32 [n, length], and
+                `HostRows.inputs`.
+
+        Returns:
+            Tensors [n, …] by name.
         """
 
     def host_predictions(
@@ -241,10 +292,16 @@ class Task(ServedTask):
     @classmethod
     @abc.abstractmethod
     def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
-        """Read the training rows; return the task and these `FileRows`, for `encode`.
+        """Read the training rows.
 
-        `config` is the task's own section of `finetune`. Raises InputError or UsageError if the
-        file or its labels cannot be used.
+        Args:
+            config: the task's own section of `finetune`.
+
+        Returns:
+            The task, with all that is learned from the rows, and the `FileRows`, for `encode`.
+
+        Raises:
+            InputError, UsageError: the file or its labels cannot be used.
         """
 
     @staticmethod
@@ -277,28 +334,40 @@ class Task(ServedTask):
 
     @classmethod
     def of_options(cls, config: Any, **more: Any) -> Self:
-        """Make the task of `options_of` and other fields, which win."""
+        """Make the task from `options_of` and other fields, which win."""
         return cls(**{**cls.options_of(config), **more})
 
     @classmethod
     def of_weights(cls, directory: ModelDirectory, **more: Any) -> Self:
-        """Make the task of `default_options` and other fields, which win."""
+        """Make the task from `default_options` and other fields, which win."""
         return cls(**{**cls.default_options(directory), **more})
 
     def as_student(self) -> Any:
-        """Return the task as a `Student`; UsageError if it cannot learn from a teacher."""
+        """Return the task as a `Student`.
+
+        Raises:
+            UsageError: the task cannot learn from a teacher.
+        """
         raise UsageError(f"{self.declaration.name}: cannot be learned from a teacher")
 
     @abc.abstractmethod
     def with_columns(self, config: EvaluateConfig) -> Self:
-        """Return the task with the config's columns; UsageError if the model does not use one."""
+        """Return the task with the config's columns.
+
+        Raises:
+            UsageError: the model does not use a named column.
+        """
 
     @abc.abstractmethod
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
         """Read labeled rows to measure a model on."""
 
     def describe(self, sources: Mapping[str, Any]) -> Iterator[str]:
-        """Yield lines for the user on rows by name, `training` first: labels and counts, …."""
+        """Yield lines for the user about rows: labels and counts, ….
+
+        Args:
+            sources: rows by name, `training` first.
+        """
         return iter(())
 
     @abc.abstractmethod
@@ -316,19 +385,35 @@ class Task(ServedTask):
     def trained_on(self, source: Any) -> Self:
         """Return the task with statistics of the training rows: weights of labels, means, ….
 
-        Called without the held-out rows of `from_training`, whose labels are still known. Raises
-        InputError if nothing can be learned from the rows.
+        Called without the held-out rows of `from_training`, whose labels are still known.
+
+        Raises:
+            InputError: nothing can be learned from the rows.
         """
         return self
 
     @abc.abstractmethod
     def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
-        """Turn rows into model input and targets."""
+        """Turn rows into model input and targets.
+
+        Args:
+            source: rows as the task read them.
+            training: whether the rows are to train on; weights of rows only count there.
+        """
 
     def outputs(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> dict[str, tf.Tensor]:
-        """Run the model; traced into a graph. The first axis of every output is the row."""
+        """Run the model; traced into a graph.
+
+        Args:
+            batch: what `TaskData.batch` made.
+            training: whether dropout is on.
+            dropout_key: int [2], seed of this step's dropout; None without dropout.
+
+        Returns:
+            Tensors by name; the first axis of every one is the row.
+        """
         return {"logits": model(batch, training=training, dropout_key=dropout_key)}
 
     def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -345,28 +430,33 @@ class Task(ServedTask):
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """As `HostTask.reduce`, of a batch's rows, int [n]."""
+        """Reduce a batch's outputs as `HostTask.reduce`; `chosen` are its rows, int [n]."""
         return self.host().reduce(data.host_rows, chosen, outputs)
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """Fit on evaluation rows after every epoch: thresholds, ….
+        """Fit thresholds and the like on evaluation rows, after every epoch.
 
-        The best epoch's is kept in `task.json`, and its metrics are those of the fitted task.
-        `outputs`, `loss_parts` and `reduce` must not depend on it.
+        The best epoch's are kept in `task.json`, and its metrics are those of the fitted task.
+        `outputs`, `loss_parts` and `reduce` must not depend on them.
         """
         return self
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Predict the rows of the file, from the reduced outputs of all rows in row order.
+        """Predict the rows of the file.
 
-        Returns columns as an exported model has them (`predicted_label`, `predicted_score`, …).
+        Args:
+            data: the rows.
+            reduced: reduced outputs of all rows, in row order.
+
+        Returns:
+            Columns as an exported model has them (`predicted_label`, `predicted_score`, …).
         """
         return self.host().predict(data.host_rows, self.texts(data.source), reduced)
 
     def baseline(self, train: Any, evaluation: Any) -> Baseline | None:
         """Return what evaluation rows score if their texts are ignored; None if that is unknown.
 
-        Such as the most frequent label of the training rows in every row.
+        The baseline of a classifier is the most frequent label of the training rows, in every row.
         """
         return None
 
@@ -376,7 +466,7 @@ class Task(ServedTask):
 
     @property
     def ceiling_rows(self) -> int:
-        """How many rows are decoded and measured for the ceiling, spread evenly over the file."""
+        """Return how many rows are decoded and measured for the ceiling, spread over the file."""
         return 1000
 
     def known_targets(self, data: TaskData) -> TaskData:
@@ -396,7 +486,7 @@ class Task(ServedTask):
         raise NotImplementedError
 
     def measure_decisions(self, source: Any, predicted: dict[str, Any]) -> TaskResults:
-        """Measure as `measure`, at least the ceiling's metrics; others that take long may miss."""
+        """Measure as `measure`, but perhaps only the ceiling's metrics, if others take long."""
         return self.measure(source, predicted)
 
     def is_right(self, row: Mapping[str, Any]) -> bool:
@@ -406,12 +496,15 @@ class Task(ServedTask):
     def ceiling_causes(self, data: TaskData, missed: np.ndarray) -> Iterator[Cause]:
         """Yield why a perfect model is wrong, besides rows that it reads alike.
 
-        `missed`, bool [rows of the file], are the rows that it predicts wrong.
+        Args:
+            data: the rows that were decoded.
+            missed: bool [rows of the file], those that it predicts wrong.
         """
         return iter(())
 
 
 def _same_named(task: type[Task], options: Any) -> dict[str, Any]:
+    """Return the values of options that a task has fields for, by name."""
     names = [field.name for field in dataclasses.fields(task)]  # type: ignore[arg-type]
     return {name: getattr(options, name) for name in names if hasattr(options, name)}
 
@@ -433,11 +526,27 @@ class FinetuningLoss:
 
 
 def cross_entropy(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """Compute -log p of the targets: float32 [rows, classes], int [rows] to [rows]."""
+    """Compute -log p of the targets.
+
+    Args:
+        logits: float32 [rows, classes].
+        targets: int [rows].
+
+    Returns:
+        float32 [rows].
+    """
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
 
 
 def weighted_hits(hits: tf.Tensor, row_weights: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sum right rows and weights: bool [rows], float32 [rows] to two scalars."""
+    """Sum the weights of right rows, and of all rows.
+
+    Args:
+        hits: bool [rows].
+        row_weights: float32 [rows].
+
+    Returns:
+        Two float32 scalars, whose quotient is the accuracy.
+    """
     right = tf.reduce_sum(tf.cast(hits, tf.float32) * row_weights)
     return right, tf.reduce_sum(row_weights)

@@ -1,4 +1,11 @@
-"""Rows whose label is doubted by models that were fine-tuned without them."""
+"""Rows whose label is doubted by models that were fine-tuned without them.
+
+Confident learning (Northcutt et al. 2021, "Confident Learning: Estimating Uncertainty in Dataset
+Labels"; reference code: cleanlab). Each row is predicted by a model of the other folds. The mean
+probability that these models give to a class, over the rows with its label, is the threshold from
+which a row counts as one of this class; rows that count as another class than their label's are
+doubted. Thresholds of its own allow for classes that models are less sure of.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +37,15 @@ from bert_tf.tasks.running.finetuning import finetune
 def find_label_errors(
     config: ClassificationLabelErrorsConfig, console: Console, check: RowsCheck, folder: Path
 ) -> LabelErrors:
-    """Predict every row by a model of the other folds, and doubts labels by confident learning.
+    """Predict every row by a model of the other folds, and doubt labels by confident learning.
 
-    `folder` keeps the folds, from which an interrupted job resumes. Raises as
-    `bert_tf.tasks.running.finetuning.finetune`.
+    Args:
+        config: options of `label-errors`.
+        check: may reject rows.
+        folder: keeps the folds, from which an interrupted job resumes.
+
+    Raises:
+        InputError, UsageError, StoppedEarly: see `bert_tf.tasks.running.finetuning.finetune`.
     """
     task, table = ClassificationTask.from_training(config, console)
     check([table])
@@ -64,8 +76,11 @@ def _of_fold(
     folder: Path,
     console: Console,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The held-out rows' probabilities by a model of the others, float32 [rows, labels], 0 for rows
-    of unknown labels; and which labels that model knows, bool [labels].
+    """Predict the held-out rows by a model of the others, or read what was predicted before.
+
+    Returns:
+        Probabilities, float32 [held-out rows, labels], 0 for rows of unknown labels; and which
+        labels the model knows, bool [labels].
     """
     done, note = (folder.with_suffix(suffix) for suffix in (".npz", ".json"))
     if finished_sha256(note, done) is None:
@@ -75,6 +90,7 @@ def _of_fold(
         _write_table(train, others)
         finetune(_finetuning(config, train, run), console)
         known = np.isin(task.labels, task.gold(others))
+        # A label that all its rows share with this fold is unknown to the model.
         is_known = known[task.targets(held_out)["label"]]
         found = np.zeros((len(held_out), len(known)), np.float32)
         if is_known.any():
@@ -160,8 +176,12 @@ _ROUNDING = 1e-6  # which cleanlab allows for when it compares probabilities wit
 def confident_thresholds(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
     """Average the probability of each class over the rows with its label (section 3.1).
 
-    From int [rows] and float [rows, classes], of models trained without the rows, to float64
-    [classes]. A class without rows has the threshold 2, which no probability reaches.
+    Args:
+        labels: int [rows].
+        probabilities: float [rows, classes], of models trained without the rows.
+
+    Returns:
+        float64 [classes]. A class without rows has the threshold 2, which no probability reaches.
     """
     classes = probabilities.shape[1]
     own = self_confidence(labels, probabilities)
@@ -172,15 +192,27 @@ def confident_thresholds(labels: np.ndarray, probabilities: np.ndarray) -> np.nd
 
 
 def self_confidence(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Return the probability of each row's own label, float64 [rows]."""
+    """Return the probability of each row's own label, float64 [rows].
+
+    Args:
+        labels: int [rows].
+        probabilities: float [rows, classes].
+    """
     return probabilities[np.arange(len(labels)), labels].astype(np.float64)
 
 
 def doubtful_rows(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
     """Find the rows off the diagonal of the confident joint, the least self-confident first.
 
-    As cleanlab's `find_label_issues(filter_by="confident_learning")` (Northcutt et al. 2021): a row
-    is of the likeliest class whose threshold it reaches, unless its likeliest class is its label.
+    As cleanlab's `find_label_issues(filter_by="confident_learning")`: a row is of the likeliest
+    class whose threshold it reaches, unless its likeliest class is its label.
+
+    Args:
+        labels: int [rows].
+        probabilities: float [rows, classes], of models trained without the rows.
+
+    Returns:
+        int64 [doubted rows].
     """
     is_confident = probabilities >= confident_thresholds(labels, probabilities) - _ROUNDING
     likeliest = probabilities.argmax(axis=1)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationHost(TableHost):
-    """See `ClassificationTask` for the fields."""
+    """The task around its graph; see `ClassificationTask` for the fields."""
 
     declaration: ClassVar[ServedTaskDeclaration] = CLASSIFICATION
 
@@ -54,11 +54,14 @@ class ClassificationHost(TableHost):
 
 
 def classification_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Accuracy, macro F1 and Matthews correlation, from int [rows], at least one row.
+    """Compute accuracy, macro F1 and Matthews correlation.
 
     Macro F1 is the mean over the classes that occur in either argument; Matthews correlation is
     Gorodkin's, 0 if one side names a single class (scikit-learn `f1_score(average="macro")`,
     `matthews_corrcoef`).
+
+    Args:
+        gold, predicted: int [rows], at least one row.
     """
     classes = int(max(gold.max(), predicted.max())) + 1
     confusion = np.bincount(gold * classes + predicted, minlength=classes * classes)
@@ -82,7 +85,12 @@ def classification_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str,
 
 
 class LabelReport(LabelMeasures):
-    """Measures each label, and counts confusions, from int [rows], at least one row."""
+    """Measures each label, and counts confusions.
+
+    Args:
+        gold, predicted: int [rows], at least one row.
+        labels: names, by number.
+    """
 
     def __init__(self, gold: np.ndarray, predicted: np.ndarray, labels: Sequence[str]):
         size = len(labels)
@@ -112,12 +120,21 @@ class LabelReport(LabelMeasures):
 
 
 BINS = 15  # as in the paper
-LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.05, 20.0
+# Bounds of the search. The paper's models need 1 to 3; at a bound there is no minimum.
+LOWEST_TEMPERATURE = 0.05
+HIGHEST_TEMPERATURE = 20.0
 _DECIMALS = 4
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Compute log probabilities: float [rows, classes] to float64 [rows, classes]."""
+    """Compute log probabilities in float64, so that sure ones keep their digits.
+
+    Args:
+        logits: float [rows, classes].
+
+    Returns:
+        float64 [rows, classes].
+    """
     shifted = logits.astype(np.float64)
     shifted -= shifted.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
@@ -126,7 +143,12 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     """Find the divisor of logits with the lowest negative log likelihood (section 4.2).
 
+    The likelihood is unimodal in the temperature, so a bounded search over its logarithm finds it.
     Without a minimum, as when all rows are right, it is a bound of the search.
+
+    Args:
+        logits: float [rows, classes], of evaluation rows.
+        labels: int [rows].
     """
     from scipy.optimize import minimize_scalar  # of no use to those who do not calibrate
 
@@ -140,14 +162,24 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
 
 
 def negative_log_likelihood(log_probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Average over the rows, in nats: float [rows, classes], int [rows]."""
+    """Average -log p of the labels over the rows, in nats.
+
+    Args:
+        log_probabilities: float [rows, classes].
+        labels: int [rows].
+    """
     return float(-log_probabilities[np.arange(len(labels)), labels].mean())
 
 
 def reliability_bins(confidence: np.ndarray, right: np.ndarray) -> list[dict[str, float]]:
     """Return the bins of a reliability diagram that hold rows: (0, 1/15], (1/15, 2/15], ….
 
-    Each has `rows`, mean `confidence` of the predicted label and `accuracy`.
+    Args:
+        confidence: float [rows], probability of the predicted label.
+        right: bool [rows].
+
+    Returns:
+        For each bin `rows`, mean `confidence` and `accuracy`.
     """
     numbers = np.clip(np.ceil(confidence * BINS).astype(np.int64) - 1, 0, BINS - 1)
     return [
@@ -161,14 +193,18 @@ def reliability_bins(confidence: np.ndarray, right: np.ndarray) -> list[dict[str
 
 
 def expected_calibration_error(bins: list[dict[str, float]]) -> float:
+    """Average the distance of accuracy and confidence over the rows of all bins (section 3)."""
     distances = [bin_["rows"] * abs(bin_["accuracy"] - bin_["confidence"]) for bin_ in bins]
     return sum(distances) / sum(bin_["rows"] for bin_ in bins)
 
 
 class CalibrationReport:
-    """Measures calibration with and without the temperature, 1 for none.
+    """Measures calibration with and without the temperature.
 
-    `probabilities`, float [rows, classes], are of logits divided by the temperature.
+    Args:
+        probabilities: float [rows, classes], of logits divided by the temperature.
+        labels: int [rows].
+        temperature: the divisor; 1 for none.
     """
 
     def __init__(self, probabilities: np.ndarray, labels: np.ndarray, temperature: float):
@@ -217,6 +253,7 @@ _MOST_CONFUSIONS = 20
 def sections(
     task: ClassificationTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
+    """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
     gold, chosen = map(task.label_numbers, (task.gold(source), predicted["predicted_label"]))
     texts = task.texts(source)
     yield label_section(results.report.details)

@@ -24,9 +24,13 @@ UNCALIBRATED, TEMPERATURE = "none", "temperature"
 
 
 def parse_class_weights(text: str) -> dict[str, float]:
-    """Parse `--class-weights`: `spam=3,"a, b"=0.5`; {} for `none` or `balanced`.
+    """Parse `--class-weights`: `spam=3,"a, b"=0.5`.
 
-    Raises ValueError for anything else.
+    Returns:
+        Weights by label; {} for `none` or `balanced`.
+
+    Raises:
+        ValueError: the text is anything else.
     """
     if text in (NONE, BALANCED):
         return {}

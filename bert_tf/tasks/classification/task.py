@@ -51,7 +51,16 @@ _FEW_LABELS, _MANY_LABELS = 5, 1000  # never, and always, reason to doubt the co
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationTask(LabelTask):
-    """One label per row (Devlin et al. 2019, section 4.1; the tasks of GLUE but STS-B)."""
+    """One label per row (Devlin et al. 2019, section 4.1; the tasks of GLUE but STS-B).
+
+    Attributes:
+        class_weights: the option.
+        label_weights: weight of each label in the loss; () for 1 each.
+        label_smoothing: fraction of a target to spread over all labels.
+        calibration: whether to fit a temperature on the evaluation rows.
+        temperature: divisor of the trained model's logits.
+        is_temperature_in_head: whether the head's weights are divided by it already.
+    """
 
     declaration: ClassVar[TaskDeclaration] = CLASSIFICATION
     title: ClassVar[str] = "Text classifier"
@@ -59,13 +68,13 @@ class ClassificationTask(LabelTask):
     metric_types: ClassVar[Mapping[str, str]] = {"macro_f1": "f1"}
     ceiling_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
-    class_weights: str = NONE  # the option
-    label_weights: tuple[float, ...] = ()  # weight of each label in the loss; () for 1 each
+    class_weights: str = NONE
+    label_weights: tuple[float, ...] = ()
     weight_column: str | None = None
-    label_smoothing: float = 0.0  # fraction of a target to spread over all labels
-    calibration: str = UNCALIBRATED  # whether to fit a temperature on the evaluation rows
-    temperature: float = 1.0  # divisor of the trained model's logits
-    is_temperature_in_head: bool = False  # whether the head's weights are divided by it already
+    label_smoothing: float = 0.0
+    calibration: str = UNCALIBRATED
+    temperature: float = 1.0
+    is_temperature_in_head: bool = False
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
@@ -236,11 +245,17 @@ class ClassificationTask(LabelTask):
 def smoothed_cross_entropy(
     logits: tf.Tensor, labels: tf.Tensor, *, class_weights: Sequence[float], smoothing: float
 ) -> tf.Tensor:
-    """Compute the loss of each row: float32 [rows, classes], int32 [rows] to [rows].
+    """Compute the loss of each row, float32 [rows].
 
     As PyTorch's `CrossEntropyLoss`: smoothing moves that fraction of the target to all classes
-    alike (Szegedy et al. 2016), where each weighs as its class does, () for 1 each. A mean over
-    rows divides by the sum of `weights_of_labels`.
+    alike (Szegedy et al. 2016), where each weighs as its class does. A mean over rows divides by
+    the sum of `weights_of_labels`.
+
+    Args:
+        logits: float32 [rows, classes].
+        labels: int32 [rows].
+        class_weights: of each class; () for 1 each.
+        smoothing: fraction of the target to spread.
     """
     losses = cross_entropy(logits, labels) * weights_of_labels(labels, class_weights)
     if not smoothing:
@@ -267,7 +282,15 @@ def loss_without_texts(
     class_weights: Sequence[float],
     smoothing: float,
 ) -> float:
-    """Compute the mean loss of the best constant prediction: the entropy of the targets."""
+    """Compute the mean loss of the best constant prediction: the entropy of the targets.
+
+    Args:
+        labels: int [rows].
+        row_weights: float [rows].
+        classes: number of labels.
+        class_weights: of each class; () for 1 each.
+        smoothing: fraction of each target that is spread over all classes.
+    """
     weights = np.array(class_weights or np.ones(classes), np.float64)
     rows = np.bincount(labels, weights=row_weights, minlength=classes)
     targets = (1.0 - smoothing) * rows * weights + smoothing * rows.sum() * weights / classes
@@ -276,7 +299,11 @@ def loss_without_texts(
 
 
 def rejecting_bad_weights(table: Table, column: str) -> Table:
-    """Reject rows whose weight is negative or not finite; RowsRejected if no row is left."""
+    """Reject rows whose weight is negative or not finite.
+
+    Raises:
+        RowsRejected: no row is left.
+    """
     reason, advice = "weight is not a number from 0", f"is {column!r} the column of weights?"
     return reject_cells(table, column, _is_weight, reason=reason, shown=repr, advice=advice)
 
@@ -294,8 +321,17 @@ def class_weights(
     """Return the weight of each label; () if all weigh 1.
 
     `balanced` gives all labels the same sum of weights over the rows: n / (k * count), with row
-    weights for counts (scikit-learn, `compute_class_weight`); labels without rows weigh 1, and
-    InputError is raised if the rows of one weigh 0. UsageError: a label is named that no row has.
+    weights for counts (scikit-learn, `compute_class_weight`); labels without rows weigh 1.
+
+    Args:
+        asked: the option `--class-weights`.
+        labels: of the model, in order.
+        rows: label of each training row.
+        row_weights: of each training row.
+
+    Raises:
+        InputError: `balanced`, but the rows of a label weigh 0.
+        UsageError: the option names a label that no row has.
     """
     if asked == NONE:
         return ()

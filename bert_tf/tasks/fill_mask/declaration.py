@@ -31,11 +31,12 @@ class FillMaskConfig(ExportConfig):
 
 
 def mask_fault(values: Mapping[str, Any]) -> Fault | None:
+    """Return reason and detail if a row's text has no mask; None if it has one."""
     return None if MASK in values["text"] else (f"text has no {MASK}", "")
 
 
 def masked(name: str, text: str) -> str:
-    """A text with a mask within it and one at its end."""
+    """Return a text with a mask within it and one at its end, see `trial_value`."""
     half = len(text) // 2
     return f"{text[:half]}{MASK}{text[half:]} {MASK}"
 

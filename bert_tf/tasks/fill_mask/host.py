@@ -47,7 +47,12 @@ class _Masks(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FillMaskHost(HostTask):
-    """See `MaskFiller` for the predictions."""
+    """The task around its graph; see `MaskFiller` for the predictions.
+
+    Each mask is a sequence of its own: the text, or where it is too long, the part with the mask in
+    the middle. So the candidates of a mask depend on the other masks only through their [MASK]
+    tokens.
+    """
 
     declaration: ClassVar[ServedTaskDeclaration] = FILL_MASK
 
@@ -66,6 +71,8 @@ class FillMaskHost(HostTask):
         starts = tokens.offsets[:-1][of_text]
         lengths = np.diff(tokens.offsets)[of_text] + width - 1
         positions = np.repeat(masks, len(widths)) - starts
+        # A long text is cut to the tokens around the masks, and at its ends to the last or first
+        # that fit.
         begins = np.minimum(positions - (capacity - width + 1) // 2, lengths - capacity)
         begins = np.maximum(begins, 0)
         kept = np.minimum(lengths, capacity)
@@ -96,6 +103,7 @@ class FillMaskHost(HostTask):
         if self.candidates:
             return self._best_words(rows.details.groups, chosen, outputs["logits"])
         logits = outputs["logits"][:, 0]
+        # Differences from the largest keep the exponentials finite.
         above = logits - logits.max(axis=1, keepdims=True)
         totals = np.exp(above).sum(axis=1, keepdims=True)
         best = _best_entries(above, self.top_k)
@@ -205,7 +213,15 @@ def _objects(
 
 
 def _best_entries(values: np.ndarray, number: int) -> np.ndarray:
-    """The `number` entries of the greatest values of each row, ascending; of equals the first."""
+    """Return the entries of the greatest values of each row, ascending; of equals the first.
+
+    Args:
+        values: float [rows, entries].
+        number: how many entries.
+
+    Returns:
+        int64 [rows, number]. `np.partition` alone would choose among equals by chance.
+    """
     least = -np.partition(-values, number - 1, axis=1)[:, number - 1 : number]
     is_taken = values > least
     is_least = ~is_taken & ~(values < least)  # or not a number, like all of such a row
@@ -242,6 +258,7 @@ def _followed_by(before: str, word: str) -> str:
 
 
 def _joined(before: str, entry: str) -> str:
+    """Append an entry of the vocabulary to a text; one that continues a word leaves out blanks."""
     if entry.startswith(CONTINUATION) and entry != CONTINUATION:
         return before.rstrip(_BLANKS) + entry.removeprefix(CONTINUATION)
     return before + entry

@@ -24,6 +24,8 @@ from bert_tf.weights.model_directory import ModelDirectory
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskColumns:
+    """Names of the columns of a table, as `task.json` has them."""
+
     text: str
 
 

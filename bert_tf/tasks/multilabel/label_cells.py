@@ -1,4 +1,9 @@
-"""Cells with any number of labels: lists, texts with a separator between labels, zeros and ones."""
+"""Cells with any number of labels: lists, texts with a separator between labels, zeros and ones.
+
+One form holds for all cells of a column, found by looking at all of them, because a single cell may
+be read in several ways: `0 1 1` may be three labels, or zeros and ones for three labels; `[a]` may
+be a label, or a list.
+"""
 
 from __future__ import annotations
 
@@ -38,18 +43,27 @@ _SEPARATORS = (",", ";", "|", "/", "#")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelForm:
-    """The way a table writes the labels of its rows."""
+    """The way a table writes the labels of its rows.
+
+    Attributes:
+        columns: of zeros and ones, one per label; () if `column` has the labels.
+        separator: between labels in a text.
+        names: of labels that are numbers or positions of zeros and ones; else ().
+    """
 
     column: str
-    columns: tuple[str, ...]  # of zeros and ones, one per label; () if `column` has the labels
+    columns: tuple[str, ...]
     separator: str
-    names: tuple[str, ...]  # of labels that are numbers or positions of zeros and ones; else ()
+    names: tuple[str, ...]
 
     def listed(self, table: Table) -> Table:
-        """The table with a JSON list of labels in each cell of `column`, each label once.
+        """Return the table with a JSON list of labels in each cell of `column`, each label once.
 
-        Rejects rows whose cells are something else. Raises RowsRejected if no row is left, and
-        UsageError if cells are zeros and ones whose labels have no names.
+        Rejects rows whose cells are something else.
+
+        Raises:
+            RowsRejected: no row is left.
+            UsageError: cells are zeros and ones whose labels have no names.
         """
         if self.columns:
             rows, faults = self._of_columns([table.columns[name] for name in self.columns])
@@ -65,6 +79,7 @@ class LabelForm:
     def _of_columns(
         self, columns: Sequence[Sequence[str]]
     ) -> tuple[list[list[str]], dict[int, Fault]]:
+        """Return the labels of each row, and faults by row, from columns of zeros and ones."""
         truths = [[_TRUTHS.get(cell.strip().lower()) for cell in cells] for cells in columns]
         # Blanks mean no where nothing else does, as in a sheet with a mark in some cells.
         if not any(truth is False for column in truths for truth in column):
@@ -82,8 +97,9 @@ class LabelForm:
         return rows, faults
 
     def _of_cells(self, table: Table) -> tuple[list[list[str]], dict[int, Fault]]:
+        """Return the labels of each row, and faults by row, from cells with all labels of a row."""
         cells = table.columns[self.column]
-        texts = {text for cell in cells if (text := cell.strip())}
+        texts = {cell.strip() for cell in cells} - {""}
         items: list[list[str] | None]
         if texts and all(map(_ZEROS_AND_ONES.fullmatch, texts)):
             items = [_BETWEEN_BITS.split(cell.strip()) if cell.strip() else [] for cell in cells]
@@ -127,6 +143,7 @@ class LabelForm:
         return rows, faults
 
     def _check_no_probabilities(self, table: Table, items: Sequence[list[str] | None]) -> None:
+        """Raise UsageError if lists hold fractions: scores of labels, or logits."""
         filled = [listed for listed in items if listed]
         if {len(listed) for listed in filled} in ({0}, {1}, set()):
             return
@@ -139,6 +156,7 @@ class LabelForm:
             )
 
     def _check_names(self, table: Table, items: Sequence[list[str] | None], width: int) -> None:
+        """Raise UsageError if zeros and ones have no names, or another number of names."""
         first = next(index for index, listed in enumerate(items) if listed and len(listed) == width)
         seen = (
             f"{table.source}: column {self.column!r} holds {width} zeros and ones in each row "
@@ -153,13 +171,22 @@ class LabelForm:
 
 
 def listed_labels(cells: Sequence[str]) -> list[tuple[str, ...]]:
+    """Parse cells as `LabelForm.listed` writes them."""
     return [tuple(json.loads(cell)) for cell in cells]
 
 
 def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | None:
-    """Guess the separator of labels that were read as one, from the labels of each row.
+    """Guess the separator of labels that were read as one, such as `sports, politics`.
 
-    Returns it, the number of such rows, and one such label; None if no other row has the parts.
+    It is a separator if half of the labels with it, or more, have a part that other labels have,
+    too.
+
+    Args:
+        sets: labels of each row.
+
+    Returns:
+        The separator, the number of such rows, and one such label; None if no other row has the
+        parts.
     """
     counts = collections.Counter(label for labels in sets for label in labels)
     found = []
@@ -178,7 +205,13 @@ def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | No
 
 
 def _items(cell: str, separator: str, has_lists: bool) -> list[str] | None:
-    """The labels of a cell, or its zeros and ones; None for a list of something else."""
+    """Return the labels of a cell, or its zeros and ones; None for a list of something else.
+
+    Args:
+        cell: as it is in the file.
+        separator: between labels in a text.
+        has_lists: whether other cells are lists, so that this one must be, too.
+    """
     text = cell.strip()
     value = value_in_text(text) if text.startswith("{") else None
     if isinstance(value, dict):
@@ -190,7 +223,8 @@ def _items(cell: str, separator: str, has_lists: bool) -> list[str] | None:
             return None
         if _OTHER_LIST.fullmatch(text) or _CUT.fullmatch(text):
             return None
-        return [part for piece in cell.split(separator) if (part := piece.strip())]
+        parts = [piece.strip() for piece in cell.split(separator)]
+        return [part for part in parts if part]
     if not all(isinstance(item, str | int | float) for item in listed):
         return None
     labels = [cell_text(item) for item in listed]
@@ -198,7 +232,10 @@ def _items(cell: str, separator: str, has_lists: bool) -> list[str] | None:
 
 
 def _of_object(value: dict[Any, Any]) -> list[str] | None:
-    """Label Studio's `{"choices": ["a", "b"]}`, or spaCy's `{"a": 1.0, "b": 0.0}`."""
+    """Return the labels of an object in a cell; None if it is another object.
+
+    Label Studio writes `{"choices": ["a", "b"]}`, spaCy `{"a": 1.0, "b": 0.0}`.
+    """
     if set(value) == {"choices"}:
         choices = [value["choices"]] if isinstance(value["choices"], str) else value["choices"]
         is_list = isinstance(choices, list) and all(isinstance(one, str) for one in choices)
@@ -211,7 +248,10 @@ def _of_object(value: dict[Any, Any]) -> list[str] | None:
 
 
 def _are_bits_in_a_row(texts: Collection[str]) -> bool:
-    """Whether cells are `0110`: of equal length, and no numbers, which do not begin with 0."""
+    """Return whether cells are `0110`: of equal length, and none that could only be a number.
+
+    Numbers do not begin with 0.
+    """
     return (
         bool(texts)
         and all(map(_BITS_IN_A_ROW.fullmatch, texts))
@@ -221,7 +261,10 @@ def _are_bits_in_a_row(texts: Collection[str]) -> bool:
 
 
 def _width_of_vectors(items: Sequence[list[str] | None]) -> int:
-    """The number of zeros and ones in most cells; 0 if cells list numbers of labels, each once."""
+    """Return the number of zeros and ones in most cells; 0 if cells list each label once.
+
+    Lists of numbers of labels may also consist of zeros and ones, but have no repeated ones.
+    """
     filled = [listed for listed in items if listed]
     if not {item.lower() for listed in filled for item in listed}.issubset(_BITS):
         return 0
@@ -232,7 +275,12 @@ def _width_of_vectors(items: Sequence[list[str] | None]) -> int:
 
 
 def _replace_numbers(labels: list[str], names: Mapping[int, str]) -> Fault | None:
-    """Put names in the place of numbers; return why a row cannot be used, or None."""
+    """Put names in the place of numbers; return why a row cannot be used, or None.
+
+    Args:
+        labels: of a row, changed in place.
+        names: by number.
+    """
     known = set(names.values())
     for place, label in enumerate(labels):
         if label in known:
@@ -247,5 +295,5 @@ def _replace_numbers(labels: list[str], names: Mapping[int, str]) -> Fault | Non
 
 
 def is_one_column_of_many(sets: Sequence[Sequence[str]]) -> bool:
-    """Whether each row has a zero or a one, as in one of the columns of `LabelForm.columns`."""
+    """Return whether each row has a zero or a one, as a column of `LabelForm.columns` has."""
     return all(len(labels) == 1 and labels[0].lower() in _BITS for labels in sets)

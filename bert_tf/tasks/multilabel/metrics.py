@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultiLabelHost(TableHost):
-    """See `MultiLabelTask` for the fields."""
+    """The task around its graph; see `MultiLabelTask` for the fields."""
 
     declaration: ClassVar[ServedTaskDeclaration] = MULTILABEL
 
@@ -54,18 +54,22 @@ class MultiLabelHost(TableHost):
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:
-    """Compute probabilities, float64, without overflow."""
+    """Compute probabilities, float64 [...], from logits of any shape, without overflow."""
     return np.exp(-np.logaddexp(0.0, -logits.astype(np.float64)))
 
 
 def label_set_metrics(
     gold: np.ndarray, predicted: np.ndarray, measures: LabelMeasures
 ) -> dict[str, float]:
-    """F1, precision and recall, accuracy of whole sets and Hamming loss, from bool [rows, labels].
+    """Compute F1, precision and recall, accuracy of whole sets and Hamming loss.
 
     Micro averages count all labels of all rows together; macro averages are over the labels that
     occur in either argument; samples F1 is the mean over rows, 1 for a row that rightly gets no
-    label. Other quotients without rows are 0.
+    label. Other quotients without rows are 0 (scikit-learn's definitions).
+
+    Args:
+        gold, predicted: bool [rows, labels].
+        measures: of each label, for the macro averages.
     """
     right, given, there = (gold & predicted).sum(), predicted.sum(), gold.sum()
     macro = measures.macro_average()
@@ -83,10 +87,14 @@ def label_set_metrics(
 
 
 def ranking_metrics(gold: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
-    """Measure the ranking of rows by label, and labels by row, from bool and float [rows, labels].
+    """Measure the ranking of rows by label, and of labels by row.
 
     Mean average precision is over the labels that some row has, ROC AUC over those that some row
     has and some row lacks; each is 0 if there is no such label.
+
+    Args:
+        gold: bool [rows, labels].
+        probabilities: float [rows, labels].
     """
     by_label = _rankings(gold.T, probabilities.T)
     by_row = _rankings(gold, probabilities)
@@ -170,13 +178,23 @@ DEFAULT_THRESHOLD = 0.5
 def best_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float | None:
     """Return the threshold with the highest F1, midway between the probabilities it separates.
 
-    Of several, the one nearest to 0.5; None if F1 is 0 for all. From float and bool [n].
+    All thresholds are tried at once: in the order of falling probabilities, a cut after k of them
+    predicts k, and the running sum of gold says how many of these are right. A cut between equal
+    probabilities is none.
+
+    Args:
+        probabilities: float [n].
+        gold: bool [n].
+
+    Returns:
+        Of several thresholds the one nearest to 0.5; None if F1 is 0 for all.
     """
     if not gold.any():
         return None
     order = np.argsort(-probabilities, kind="stable")
     falling = probabilities[order].astype(np.float64)
     right = np.cumsum(gold[order])
+    # 2 * right / (predicted + gold), for each number of predicted ones.
     f1 = 2 * right / (np.arange(1, len(order) + 1) + gold.sum())
     following = np.append(falling[1:], 0.0)
     is_cut = np.append(falling[:-1] > falling[1:], True)
@@ -186,13 +204,23 @@ def best_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float | None:
 
 
 def global_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float:
-    """Return that of all labels with the highest micro F1; 0.5 if no row has a label."""
+    """Return the threshold of all labels with the highest micro F1; 0.5 if no row has a label.
+
+    Args:
+        probabilities: float [rows, labels].
+        gold: bool [rows, labels].
+    """
     found = best_threshold(probabilities.ravel(), gold.ravel())
     return DEFAULT_THRESHOLD if found is None else found
 
 
 def thresholds_by_label(probabilities: np.ndarray, gold: np.ndarray) -> tuple[float, ...]:
-    """Return each label's threshold by F1 (SCut of Yang 2001); without rows the global one."""
+    """Return each label's threshold by F1 (SCut of Yang 2001); without rows the global one.
+
+    Args:
+        probabilities: float [rows, labels].
+        gold: bool [rows, labels].
+    """
     shared = global_threshold(probabilities, gold)
     found = (best_threshold(*columns) for columns in zip(probabilities.T, gold.T, strict=True))
     return tuple(shared if threshold is None else threshold for threshold in found)
@@ -201,6 +229,7 @@ def thresholds_by_label(probabilities: np.ndarray, gold: np.ndarray) -> tuple[fl
 def sections(
     task: MultiLabelTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
+    """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
     gold = task.targets(source)["labels"]
     sets = json_values(predicted["predicted_labels"])
     names = task.gold(source)
@@ -249,6 +278,6 @@ def sections(
 
 
 def _row_f1(gold: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """F1 of each row's labels, 1 if there are none and none are predicted; float [rows]."""
+    """Return F1 of each row's labels, 1 if there are none and none are predicted; float [rows]."""
     right, of_both = (gold & chosen).sum(axis=1), gold.sum(axis=1) + chosen.sum(axis=1)
     return np.divide(2 * right, of_both, out=np.ones(len(gold)), where=of_both > 0)

@@ -54,7 +54,7 @@ class MultiLabelConfig(SoftLabelConfig):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """`label_names`, of which several may be in one text."""
+        """Return `label_names`, of which several may be in one text."""
         return names_in(self.label_names)
 
     def faults(self) -> Iterator[str]:
@@ -71,7 +71,10 @@ _NAMES = ("labels", "label", "tags", "topics", "genres", "categories", "classes"
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
-    """Also finds the separator of labels, and columns of zeros and ones with a label each."""
+    """Choose the columns of texts and labels, see `TaskDeclaration.columns`.
+
+    Finds the separator of labels, too, and columns of zeros and ones with a label each.
+    """
     given = table.given.get("label_column")
     if given is not None:
         columns = list(given)

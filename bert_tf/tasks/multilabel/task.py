@@ -56,14 +56,24 @@ from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 
-_LEAST_FREQUENCY = 1e-4
+_LEAST_FREQUENCY = (
+    1e-4  # of a label as a prior: its logit is -9.2, from which a few steps lead back
+)
 # In rows of predictions.jsonl: with more, the file would be larger than its texts by far.
 _MOST_LABELS_WITH_PROBABILITIES = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultiLabelTask(LabelTask):
-    """A probability for each label, and the labels above a threshold."""
+    """A probability for each label, and the labels above a threshold.
+
+    Attributes:
+        thresholds: how to choose `decision_thresholds`: `global`, `per-label` or `0.5`.
+        label_frequencies: fractions of the training rows; () if unknown.
+        decision_thresholds: one for all labels, or one each; () for 0.5.
+        label_columns: of zeros and ones, named as labels.
+        label_names: names of labels that files have as numbers.
+    """
 
     declaration: ClassVar[TaskDeclaration] = MULTILABEL
     title: ClassVar[str] = "Multi-label text classifier"
@@ -81,11 +91,11 @@ class MultiLabelTask(LabelTask):
     ceiling_metrics: ClassVar[tuple[str, ...]] = ("micro_f1",)
 
     label_separator: str
-    thresholds: str  # how to choose `decision_thresholds`: `global`, `per-label` or `0.5`
-    label_frequencies: tuple[float, ...] = ()  # fractions of the training rows; () if unknown
-    decision_thresholds: tuple[float, ...] = ()  # one for all labels, or one each; () for 0.5
-    label_columns: tuple[str, ...] = kept_if_set(())  # of zeros and ones, named as labels
-    label_names: tuple[str, ...] = kept_if_set(())  # of labels that files have as numbers
+    thresholds: str
+    label_frequencies: tuple[float, ...] = ()
+    decision_thresholds: tuple[float, ...] = ()
+    label_columns: tuple[str, ...] = kept_if_set(())
+    label_names: tuple[str, ...] = kept_if_set(())
 
     @classmethod
     def options_of(cls, config: TableTaskConfig) -> dict[str, Any]:
@@ -175,13 +185,14 @@ class MultiLabelTask(LabelTask):
         return {"labels": self.membership(self.label_sets(table))}
 
     def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float:
+        """Return the mean over labels of the entropy of having it or not."""
         frequencies = np.average(targets["labels"], axis=0, weights=weights)
         inner = frequencies[(frequencies > 0) & (frequencies < 1)]
         entropies = -inner * np.log(inner) - (1 - inner) * np.log1p(-inner)
         return float(entropies.sum() / len(frequencies))
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertClassifier:
-        """The encoder with a linear layer on its pooled output.
+        """Make the encoder with a linear layer on its pooled output.
 
         A new layer predicts the frequency of each label (the prior of Lin et al. 2017, section
         4.1); otherwise the first steps lower all logits through the encoder, whose output becomes
@@ -268,7 +279,7 @@ class MultiLabelTask(LabelTask):
         )
 
     def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
-        """Return those of the metrics of label sets; rankings are too slow to compute often."""
+        """Return the errors of metrics of label sets; rankings are too slow to compute often."""
         gold, chosen = self._gold_and_predicted(table, predicted)
 
         def measure(gold: np.ndarray, chosen: np.ndarray) -> dict[str, float]:
@@ -318,7 +329,11 @@ class MultiLabelTask(LabelTask):
         return listed_labels(table.columns[self.label_column])
 
     def membership(self, sets: Sequence[Sequence[str]]) -> np.ndarray:
-        """Return which labels each row has, bool [rows, labels]."""
+        """Return which labels each row has, bool [rows, labels].
+
+        Args:
+            sets: labels of each row.
+        """
         number = self.numbers()
         has = np.zeros((len(sets), len(self.labels)), bool)
         rows = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
@@ -327,11 +342,17 @@ class MultiLabelTask(LabelTask):
 
 
 def _label_columns(given: str | tuple[str, ...]) -> dict[str, Any]:
+    """Return fields of a task for the option `label_column`, one column or one for each label."""
     columns = (given,) if isinstance(given, str) else given
     return {"label_column": columns[0], "label_columns": columns if len(columns) > 1 else ()}
 
 
 def _json_arrays(values: tf.Tensor, is_there: tf.Tensor) -> tf.Tensor:
-    """JSON texts [rows, labels] as a JSON array per row of those present."""
+    """Join the texts that are there to a JSON array per row, string [rows].
+
+    Args:
+        values: JSON texts, string [rows, labels].
+        is_there: bool [rows, labels].
+    """
     kept = tf.ragged.boolean_mask(values, is_there)
     return tf.strings.join(["[", tf.strings.reduce_join(kept, axis=1, separator=", "), "]"])

@@ -32,7 +32,15 @@ def with_right_texts(data: TaskData) -> TaskData:
 
 
 def gold_choice_logits(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-    """Return a function from rows, int [n], to logits [n, choices] that are sure of the targets."""
+    """Return a function from rows to logits that are sure of the targets.
+
+    Args:
+        data: rows with the targets of `with_right_texts`.
+
+    Returns:
+        A function from int [n] to `logits`, float32 [n, choices], `FAR_BELOW` where a row has no
+        choice.
+    """
     rows, right = cast(GroupedRows, data.rows), data.targets["right"]
     keys, offsets = sequence_keys(rows), rows.group_offsets
 
@@ -47,10 +55,14 @@ def gold_choice_logits(data: TaskData) -> Callable[[np.ndarray], dict[str, np.nd
 
 
 def choice_causes(data: TaskData, missed: np.ndarray, flag: str) -> Iterator[Cause]:
-    """Yield why missed rows, bool [rows], have another choice that reads like the right one.
+    """Yield why missed rows have another choice that reads like the right one.
 
-    Choices that read alike have the same score, and the first of them wins. `flag` is the option
-    that cuts them, with its value.
+    Choices that read alike have the same score, and the first of them wins.
+
+    Args:
+        data: the rows.
+        missed: bool [rows], those that a perfect model predicts wrong.
+        flag: the option that cuts choices, with its value.
     """
     rows, source = cast(GroupedRows, data.rows), cast("ChoiceRows", data.source)
     keys = sequence_keys(rows)

@@ -19,16 +19,17 @@ from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceHost(HostTask):
-    """Scores a context with each choice; an empty text is none."""
+    """The task around its graph: scores a context with each choice; an empty text is none."""
 
     declaration: ClassVar[ServedTaskDeclaration] = MULTIPLE_CHOICE
     list_inputs: ClassVar[tuple[str, ...]] = ("choices",)
 
     def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
-        """A sequence for each choice: the context, then the question, a blank and the choice.
+        """Make a sequence for each choice: the context, then the question, a blank and the choice.
 
-        As HuggingFace's run_swag.py. The details are the row and number of each choice, int64.
-        Contexts and questions are tokenized once, and no choice has a copy of all their tokens.
+        As HuggingFace's run_swag.py. The details are the row and number of each choice, int64
+        [choices, 2]. Contexts and questions are tokenized once, and no choice has a copy of all
+        their tokens.
         """
         choices = columns["choices"]
         places = np.array(
@@ -84,7 +85,14 @@ class MultipleChoiceHost(HostTask):
 def _after_questions(asked: Tokens, owners: np.ndarray, choices: Tokens, *, most: int) -> Tokens:
     """Put the question of its row before each choice, both cut to `most` tokens.
 
-    `owners`, int64 [choices], are the rows. The tokens are those of both joined by a blank.
+    Args:
+        asked: tokens of the questions, one of each row.
+        owners: int64 [choices], the rows.
+        choices: tokens of the choices.
+        most: tokens, more than a sequence has.
+
+    Returns:
+        The tokens of both, as if they were joined by a blank.
     """
     of_questions = np.minimum(np.diff(asked.offsets), most)[owners]
     of_choices = np.minimum(np.diff(choices.offsets), most)
@@ -98,9 +106,14 @@ def _after_questions(asked: Tokens, owners: np.ndarray, choices: Tokens, *, most
 
 
 def choice_predictions(logits: np.ndarray, choices: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """The most likely choice, its text and probability, and the probabilities of all choices.
+    """Return the most likely choice, its text and probability, and all probabilities.
 
-    `logits` are float [rows, choices], `FAR_BELOW` if a row has fewer.
+    Args:
+        logits: float [rows, choices], `FAR_BELOW` if a row has fewer.
+        choices: texts of each row.
+
+    Returns:
+        Outputs by name, [rows] or [rows, choices], as an exported model has them.
     """
     wide = logits.astype(np.float64)
     odds = np.exp(wide - wide.max(axis=1, keepdims=True))

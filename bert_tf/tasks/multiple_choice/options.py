@@ -55,6 +55,11 @@ class MultipleChoiceConfig(FinetuneConfig):
 
 
 def choices_fault(values: Mapping[str, Any]) -> Fault | None:
+    """Return reason and detail if a row's choices cannot be compared; None if they can.
+
+    Args:
+        values: of a row by input name; `choices` is None for a cell that is no list of texts.
+    """
     choices = values["choices"]
     if choices is None:
         return "choices are not a list of texts", ""
@@ -74,6 +79,10 @@ def trial_choices(name: str, text: str) -> Any:
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
+    """Choose the columns of context, question, choices and label, see `TaskDeclaration.columns`.
+
+    Choices are in one column with lists, or in numbered columns such as `ending0`.
+    """
     choices = _choices(table)
     label = table.column(
         "label_column",
@@ -99,6 +108,7 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
 
 
 def _choices(table: TableSketch) -> tuple[str, ...]:
+    """Return the columns of the choices: those given, numbered ones, or one with lists."""
     given = table.given.get("choices_column")
     if given:
         return tuple(given) if isinstance(given, list | tuple) else (str(given),)

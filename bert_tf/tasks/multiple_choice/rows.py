@@ -35,26 +35,41 @@ class ChoiceColumns:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceRows(FileRows):
+    """The usable rows of a file.
+
+    Attributes:
+        questions: None if rows have no questions.
+        choices: texts of each row, at least two.
+        right: int64 [rows], number of the right choice, from 0.
+        label_form: whether labels of the file are a `number` or a `text`.
+    """
+
     row_fields: ClassVar[tuple[str, ...]] = ("contexts", "questions", "choices", "right")
 
     contexts: list[str]
-    questions: list[str] | None  # None if rows have no questions
-    choices: list[list[str]]  # texts of each row, at least two
-    right: np.ndarray  # int64 [rows], number of the right choice, from 0
-    label_form: str  # whether labels of the file are a `number` or a `text`
+    questions: list[str] | None
+    choices: list[list[str]]
+    right: np.ndarray
+    label_form: str
 
     @property
     def counts(self) -> np.ndarray:
-        """Choices of each row, int64 [rows]."""
+        """Return how many choices each row has, int64 [rows]."""
         return np.array([len(texts) for texts in self.choices], np.int64)
 
 
 class _Row(NamedTuple):
+    """A row whose choices can be compared.
+
+    Attributes:
+        names: of the choices, such as A, B, C; empty if they have none.
+    """
+
     line: int
     context: str
     question: str
     choices: list[str]
-    names: list[str]  # of the choices, such as A, B, C; empty if they have none
+    names: list[str]
     label: str
 
 
@@ -67,11 +82,20 @@ def read_choices(
     max_rows: int = 0,
     console: Console | None = None,
 ) -> ChoiceRows:
-    """Read labeled rows; the `label_form` `auto` means numbers if all labels are whole numbers.
+    """Read labeled rows.
 
-    Labels may also be names that a row gives its choices, see `named_texts`.
-    `max_rows` counts rejected rows (0: all). Raises InputError if no row can be used or they take
-    too much memory, UsageError if the file is missing or lacks a column.
+    Args:
+        path: the file.
+        columns: names of its columns.
+        label_form: `number`, `text`, or `auto`: numbers if all labels are whole numbers. Labels may
+            also be names that a row gives its choices, see `named_texts`.
+        dialect: how the file is written.
+        max_rows: how many of its first rows are read, rejected ones included; 0 for all.
+        console: gets warnings; None for none.
+
+    Raises:
+        InputError: no row can be used, or they take too much memory.
+        UsageError: the file is missing or lacks a column, or labels count choices from 1.
     """
     questions = () if columns.question is None else (columns.question,)
     is_list = len(columns.choices) == 1
@@ -135,6 +159,7 @@ def _usable_rows(
     rejects: list[Reject],
     console: Console | None,
 ) -> Iterator[_Row]:
+    """Yield rows whose choices can be compared, and add the others to `rejects`."""
     for number, block in enumerate(blocks):
         if number == 0 and console is not None:
             _warn_of_unread_question(path, columns, block, console)
@@ -159,12 +184,13 @@ def _usable_rows(
 
 
 def _named_choices(row: dict[str, Any], columns: ChoiceColumns) -> list[tuple[str, str]]:
+    """Return name and text of each choice, if a row names its choices; else an empty list."""
     is_list = len(columns.choices) == 1
     return (named_texts(row.get(columns.choices[0])) or []) if is_list else []
 
 
 def _check_begins_with_zero(path: str, rows: Sequence[_Row], console: Console | None) -> None:
-    """Raise UsageError if labels count choices from 1; warns if they may."""
+    """Raise UsageError if labels count choices from 1; warn if they may."""
     found = [row for row in rows if _WHOLE_NUMBER.fullmatch(row.label.strip())]
     if len(found) < _FEW_LABELS or min(float(row.label) for row in found) != 1:
         return
@@ -176,6 +202,7 @@ def _check_begins_with_zero(path: str, rows: Sequence[_Row], console: Console | 
 
 
 def _numbered(row: _Row) -> int | Fault:
+    """Return the number that a label is, or why the row cannot be used."""
     match = _WHOLE_NUMBER.fullmatch(row.label.strip())
     if match and 0 <= int(match[1]) < len(row.choices):
         return int(match[1])
@@ -184,6 +211,7 @@ def _numbered(row: _Row) -> int | Fault:
 
 
 def _with_text(row: _Row) -> int | Fault:
+    """Return the number of the choice whose text a label is, or why the row cannot be used."""
     found = row.choices.count(row.label)
     if found == 1:
         return row.choices.index(row.label)

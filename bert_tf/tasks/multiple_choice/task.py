@@ -61,13 +61,20 @@ from bert_tf.weights.model_directory import ModelDirectory
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceTask(Task):
-    """Compares scores of the choices of a row, whose number may differ by row."""
+    """Compares scores of the choices of a row, whose number may differ by row.
+
+    Each choice is scored for itself with its context, so neither the place of a choice nor the
+    number of choices changes its score.
+
+    Attributes:
+        label_form: `number` or `text`.
+    """
 
     declaration: ClassVar[TaskDeclaration] = MULTIPLE_CHOICE
     ceiling_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     columns: ChoiceColumns
-    label_form: str  # `number` or `text`
+    label_form: str
     max_seq_length: int
 
     @classmethod
@@ -170,7 +177,7 @@ class MultipleChoiceTask(Task):
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The logits, padded to the most choices of any row of the file."""
+        """Return the logits, padded to the most choices of any row of the file."""
         logits = outputs["logits"]
         missing = data.rows.sequences_per_row - logits.shape[1]
         return {"logits": np.pad(logits, ((0, 0), (0, missing)), constant_values=FAR_BELOW)}
@@ -265,8 +272,16 @@ def choice_values(
 ) -> dict[str, np.ndarray]:
     """Return what the metrics are means of: whether a row is right, and 1 / rank of its choice.
 
-    `probabilities` are float [rows, choices], of which a row has the first `counts`. A choice ranks
-    after all that are as likely (scikit-learn `label_ranking_average_precision_score`).
+    A choice ranks after all that are as likely (scikit-learn
+    `label_ranking_average_precision_score`).
+
+    Args:
+        right, chosen: int [rows], numbers of choices.
+        probabilities: float [rows, choices], of which a row has the first `counts`.
+        counts: int [rows].
+
+    Returns:
+        Values [rows] by metric.
     """
     is_there = np.arange(probabilities.shape[1]) < counts[:, None]
     of_right = np.take_along_axis(probabilities, right[:, None], axis=1)
@@ -280,6 +295,7 @@ _MATRIX_CHOICES = 20
 def sections(
     task: MultipleChoiceTask, source: ChoiceRows, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
+    """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
     right, chosen = source.right, np.asarray(predicted["predicted_choice"])
     measures: dict[str, tuple[Any, np.ndarray]] = {
         "accuracy": ("fraction", right == chosen),

@@ -35,7 +35,14 @@ def with_known_answers(data: TaskData) -> TaskData:
 
 
 def gold_span_logits(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-    """Return a function from windows, int [n], to their logits if the targets are certain."""
+    """Return a function from windows to logits that are certain of the targets.
+
+    Args:
+        data: rows with the targets of `with_known_answers`.
+
+    Returns:
+        A function from int [n] to `start_logits` and `end_logits`, float32 [n, length].
+    """
 
     def outputs(chosen: np.ndarray) -> dict[str, np.ndarray]:
         shape = len(chosen), int(data.rows.lengths[chosen].max())
@@ -52,7 +59,13 @@ def gold_span_logits(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndar
 def answer_causes(
     task: QuestionAnsweringTask, data: TaskData, missed: np.ndarray
 ) -> Iterator[Cause]:
-    """Yield why answers of missed questions cannot be predicted; each counts by the first cause."""
+    """Yield why answers of missed questions cannot be predicted; each counts by the first cause.
+
+    Args:
+        task: with the lengths that limit answers.
+        data: the questions.
+        missed: bool [questions], those that a perfect model answers wrong.
+    """
     source: Questions = data.source
     encoded: QuestionRows = data.details
     places, firsts, lasts = _answer_places(source, encoded)
@@ -123,7 +136,7 @@ def answer_causes(
 def _answer_places(
     source: Questions, encoded: QuestionRows
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where an answer of each question is: characters and tokens of the context.
+    """Find an answer of each question: characters and tokens of the context.
 
     Returns:
         places: int64 [questions, 2], begin and end of its characters; -1 if it has no answer, or
@@ -138,7 +151,7 @@ def _answer_places(
 
 
 def _place(listed: tuple[Answer, ...], context: str) -> tuple[int, int]:
-    """Characters of the first answer that is at its start, else of the first that is anywhere."""
+    """Return characters of the first answer that is at its start, else of the first anywhere."""
     for answer in listed:
         if answer.start >= 0 and context.startswith(answer.text, answer.start):
             return answer.start, answer.start + len(answer.text)
@@ -152,7 +165,16 @@ def _place(listed: tuple[Answer, ...], context: str) -> tuple[int, int]:
 def _is_cut(
     places: np.ndarray, firsts: np.ndarray, lasts: np.ndarray, encoded: QuestionRows
 ) -> np.ndarray:
-    """Whether the first or last token of each answer has characters outside of it, bool [n]."""
+    """Return whether the first or last token of each answer has characters outside of it.
+
+    Args:
+        places: int64 [questions, 2], characters of each answer.
+        firsts, lasts: int64 [questions], tokens of each answer; -1 if it has none.
+        encoded: has the characters of tokens.
+
+    Returns:
+        bool [questions].
+    """
     begins = encoded.contexts.offsets[encoded.context_index]
     located = np.flatnonzero(firsts >= 0)
     is_cut = np.zeros(len(places), bool)

@@ -1,8 +1,17 @@
 """Questions with windows of their contexts, targets, and answers from logits, in NumPy.
 
-For training data, for evaluation and for engines without TensorFlow.
-Unlike google-research/bert `run_squad.py` (`write_predictions`), all spans up to the maximal length
-compete, and a span seen in several windows counts with its best score there.
+For training data, for evaluation and for engines without TensorFlow. A question is read with each
+window of its context (google-research/bert `run_squad.py`, `doc_stride`), and the answers of a
+question are found in two steps:
+
+1. `window_spans` keeps the best spans of each window: all pairs of a start and an end in the
+   context, up to the maximal length, by the sum of their logits.
+2. `question_spans` puts the spans of all windows on the tokens of the context, where the same span
+   of two windows is one, and ranks them; `choose_answers` picks one, or none.
+
+Unlike `run_squad.py` (`write_predictions`), which pairs the 20 best starts with the 20 best ends,
+all spans compete, and a span seen in several windows counts with its best score there. Both differ
+only where the best pairs are too long or end before they start.
 """
 
 from __future__ import annotations
@@ -44,18 +53,28 @@ _LEAST_ROOM = 8
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionRows:
-    """Questions over contexts, ready for a model."""
+    """Questions over contexts, ready for a model.
 
-    rows: EncodedRows  # one per window
+    Attributes:
+        rows: one per window.
+        windows: the part of the context that each row has.
+        question_lengths: int64 [questions], tokens of each question.
+        texts: each context once.
+        contexts: tokens of these, with their characters.
+        context_index: int64 [questions], the context of each question.
+    """
+
+    rows: EncodedRows
     windows: Windows
-    question_lengths: np.ndarray  # int64 [questions], tokens of each question
-    texts: Sequence[str]  # each context once
-    contexts: TokenizedTexts  # tokens of these, with their characters
-    context_index: np.ndarray  # int64 [questions], the context of each question
+    question_lengths: np.ndarray
+    texts: Sequence[str]
+    contexts: TokenizedTexts
+    context_index: np.ndarray
 
     @property
     def context_begins(self) -> np.ndarray:
-        """Where in its row each window's part of the context begins, int64 [windows]."""
+        """Return where in its row each window's part of the context begins, int64 [windows]."""
+        # [CLS] is before the question, [SEP] after it.
         return self.question_lengths[self.windows.question] + 2
 
 
@@ -66,7 +85,15 @@ def encode_questions(
     context_index: np.ndarray,
     lengths: AnswerLengths,
 ) -> QuestionRows:
-    """Tokenize questions and contexts, each once, and cuts the contexts into windows."""
+    """Tokenize questions and contexts, each once, and cut the contexts into windows.
+
+    Args:
+        tokenizer: that of the model.
+        questions: texts [questions].
+        contexts: each context once.
+        context_index: int [questions], the context of each question.
+        lengths: in tokens; longer questions are cut.
+    """
     whole = tokenizer.tokenize_with_characters(questions)
     asked = _first_tokens(whole, lengths.max_query_length)
     read = tokenizer.tokenize_with_characters(contexts)
@@ -81,6 +108,7 @@ def encode_questions(
         cls_id=tokenizer.cls_id,
         sep_id=tokenizer.sep_id,
     )
+    # The tokens that a question loses are counted once, at its first window.
     lost_tokens = np.zeros(len(rows), np.int64)
     first_windows = np.searchsorted(windows.question, np.arange(len(asked.lengths)))
     lost_tokens[first_windows] = whole.lengths - asked.lengths
@@ -95,7 +123,11 @@ def encode_questions(
 
 
 def check_question_lengths(max_seq_length: int, max_query_length: int) -> None:
-    """Reject rows that leave less than eight tokens for the context beside a long question."""
+    """Reject rows that leave less than eight tokens for the context beside a long question.
+
+    Raises:
+        UsageError: the lengths leave less.
+    """
     least = max_query_length + 3 + _LEAST_ROOM
     if max_seq_length < least:
         raise UsageError(
@@ -105,6 +137,7 @@ def check_question_lengths(max_seq_length: int, max_query_length: int) -> None:
 
 
 def _first_tokens(tokens: TokenizedTexts, most: int) -> TokenizedTexts:
+    """Cut each text to its first `most` tokens."""
     lengths = np.minimum(tokens.lengths, most)
     kept = flat_ranges(tokens.offsets[:-1], lengths)
     return TokenizedTexts(
@@ -120,9 +153,15 @@ def question_targets(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find the tokens of the first answer of each question.
 
-    Returns their start and end in each row, int32 [windows], [CLS] if a window does not hold them;
-    and bool [questions], whether the tokens, or their absence, are known; never in files without
-    positions.
+    Args:
+        source: the questions.
+        encoded: the same, encoded.
+
+    Returns:
+        starts, ends: the answer's tokens in each row, int32 [windows], 0 ([CLS]) if a window does
+            not hold the whole answer.
+        is_located: bool [questions], whether the tokens, or their absence, are known; never in
+            files without positions.
     """
     firsts, lasts = answer_tokens(
         encoded.contexts, encoded.context_index, *_answer_characters(source)
@@ -136,6 +175,15 @@ def question_targets(
 
 
 def located_questions(source: Questions, is_located: np.ndarray) -> Questions:
+    """Reject questions whose answer has no token, such as a lone accent.
+
+    Args:
+        source: the questions.
+        is_located: bool [questions], as `question_targets` returns it.
+
+    Raises:
+        RowsRejected: no question is left.
+    """
     has_token = is_located | np.array([not listed for listed in source.answers])
     return source.rejecting(
         {
@@ -149,7 +197,10 @@ def located_questions(source: Questions, is_located: np.ndarray) -> Questions:
 
 
 def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:
-    """Position of the first answer of each question; 0 and 0 if there is none, or elsewhere."""
+    """Return begin and end of the first answer of each question, int64 [questions] each.
+
+    Both are 0 if there is no answer, or if it is elsewhere than its start says.
+    """
     places = np.zeros((2, len(source)), np.int64)
     for index, (listed, context) in enumerate(
         zip(source.answers, source.context_index, strict=True)
@@ -167,12 +218,18 @@ _SENTENCE_END = re.compile(SENTENCE_END)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanCandidates:
-    """Scored spans of contexts, the best first within a question."""
+    """Scored spans of contexts, the best first within a question.
 
-    question: np.ndarray  # int64 [n], ascending
-    first: np.ndarray  # int64 [n], token of the context
-    last: np.ndarray  # inclusive
-    score: np.ndarray  # float32 [n], start logit plus end logit
+    Attributes:
+        question: int64 [n], ascending.
+        first, last: int64 [n], tokens of the context; the last one is part of the span.
+        score: float32 [n], start logit plus end logit.
+    """
+
+    question: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    score: np.ndarray
 
 
 def window_spans(
@@ -184,10 +241,20 @@ def window_spans(
     max_answer_length: int,
     n_best: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Find the best spans of each window, from logits float32 [windows, length].
+    """Find the best spans of each window.
 
-    The context's part in each row is int [windows]. Returns first, last (int64, counted within that
-    part) and score (float32), each [windows, n_best]; minus infinity marks a missing span.
+    All spans are scored at once: row `extra` of the table has, at each start, the span that ends so
+    many tokens later. A window of 384 tokens with answers up to 30 tokens has 11,520.
+
+    Args:
+        start_logits, end_logits: float32 [windows, length].
+        context_begins, context_lengths: int [windows], the context's part in each row.
+        max_answer_length: tokens of a span at most.
+        n_best: how many spans.
+
+    Returns:
+        first, last: int64 [windows, n_best], counted within the context's part.
+        score: float32 [windows, n_best], in no order; minus infinity marks a missing span.
     """
     rows, length = start_logits.shape
     places = np.arange(length)
@@ -197,6 +264,7 @@ def window_spans(
     starts = np.where(inside, start_logits, -np.inf).astype(np.float32)
     ends = np.where(inside, end_logits, -np.inf).astype(np.float32)
     longest = min(max_answer_length, length)
+    # Rows that no span is in, so that there are `n_best` places to choose from.
     spare = max(0, -(-n_best // length) - longest)
     scores = np.full((rows, longest + spare, length), -np.inf, np.float32)
     for extra in range(longest):
@@ -211,12 +279,19 @@ def window_spans(
 def question_spans(
     windows: Windows, first: np.ndarray, last: np.ndarray, score: np.ndarray, *, n_best: int
 ) -> SpanCandidates:
-    """Ranks the different spans of each question, from those of `window_spans`, [windows, n]."""
+    """Rank the different spans of each question.
+
+    Args:
+        windows: the part of the context that each row has.
+        first, last, score: spans of each window, [windows, n], as of `window_spans`.
+        n_best: how many spans to keep of a question.
+    """
     there = np.isfinite(score)
     question = np.broadcast_to(windows.question[:, None], score.shape)[there]
     first = (first + windows.start[:, None])[there]
     last = (last + windows.start[:, None])[there]
     score = score[there]
+    # Equal spans come one after another, the one with the highest score first.
     order = np.lexsort((-score, last, first, question))
     question, first, last, score = (a[order] for a in (question, first, last, score))
     repeated = np.zeros(len(question), bool)
@@ -224,6 +299,7 @@ def question_spans(
         (question[1:] == question[:-1]) & (first[1:] == first[:-1]) & (last[1:] == last[:-1])
     )
     question, first, last, score = (a[~repeated] for a in (question, first, last, score))
+    # Ties are broken by the place, so that the order does not depend on the windows.
     order = np.lexsort((last, first, -score, question))
     question, first, last, score = (a[order] for a in (question, first, last, score))
     rank = np.arange(len(question)) - np.searchsorted(question, question, side="left")
@@ -234,14 +310,23 @@ def question_spans(
 
 
 def null_scores(windows: Windows, cls_scores: np.ndarray, num_questions: int) -> np.ndarray:
-    """Score of no answer: the least start plus end logit of [CLS] over a question's windows."""
+    """Return the score of no answer, float64 [questions].
+
+    It is the least over a question's windows: the window that is least sure that there is none
+    holds the answer (`run_squad.py`, `score_null`).
+
+    Args:
+        windows: the question of each window.
+        cls_scores: float [windows], start plus end logit of [CLS].
+        num_questions: how many questions there are.
+    """
     lowest = np.full(num_questions, np.inf)
     np.minimum.at(lowest, windows.question, cls_scores)
     return lowest
 
 
 def runs_over_sentence_end(text: str) -> bool:
-    """Whether one sentence ends and another begins: in `1873. It lies`, not in `St. Louis.`."""
+    """Return whether one sentence ends and another begins: in `1873. It lies`, not `St. Louis.`."""
     return _SENTENCE_END.search(text) is not None
 
 
@@ -253,12 +338,23 @@ def choose_answers(
     context_index: np.ndarray,
     rules: AnswerRules,
 ) -> dict[str, Any]:
-    """Pick a span for each question, or none; the outputs are those of `QuestionAnswerer`.
+    """Pick a span for each question, or none.
 
     The span is the best one, or one within a sentence that is almost as good (`AnswerRules`). There
     is no answer if the model may leave questions unanswered and the null odds exceed the threshold,
     or if a context has no span at all. The ranking is by score, except that the picked span is the
     first of the spans; no answer is part of it if it competes.
+
+    Args:
+        candidates: spans of all questions.
+        null: float [questions], score of no answer.
+        contexts: each context once.
+        tokens: of these, with their characters.
+        context_index: int [questions], the context of each question.
+        rules: when there is no answer, and which span is preferred.
+
+    Returns:
+        The outputs of `QuestionAnswerer` by name, [questions].
     """
     number = len(null)
     question, score = candidates.question, candidates.score.astype(np.float64)
@@ -333,6 +429,13 @@ def _prefer_within_sentence(
 
 
 def _probabilities(question: np.ndarray, score: np.ndarray, number: int) -> np.ndarray:
+    """Return the softmax of scores within each question, float64 [n].
+
+    Args:
+        question: int [n], the question of each score.
+        score: float [n].
+        number: how many questions there are.
+    """
     peak = np.full(number, -np.inf)
     np.maximum.at(peak, question, score)
     odds = np.exp(score - peak[question])
@@ -343,7 +446,7 @@ def _probabilities(question: np.ndarray, score: np.ndarray, number: int) -> np.n
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionAnsweringHost(HostTask, AnswerLengths):
-    """See `QuestionAnsweringTask` for the fields."""
+    """The task around its graph; see `QuestionAnsweringTask` for the fields."""
 
     declaration: ClassVar[ServedTaskDeclaration] = QUESTION_ANSWERING
 
@@ -370,7 +473,7 @@ class QuestionAnsweringHost(HostTask, AnswerLengths):
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The best spans of each window (`window_spans`), and the score of [CLS] as `cls`."""
+        """Return the best spans of each window (`window_spans`), and the score of none as `cls`."""
         start, end = outputs["start_logits"], outputs["end_logits"]
         first, last, score = window_spans(
             start,

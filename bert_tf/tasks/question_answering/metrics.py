@@ -33,18 +33,27 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalize_answer(text: str) -> str:
-    """Lower case, without punctuation and articles, words separated by one space."""
+    """Return a text in lower case, its words separated by one space.
+
+    Without punctuation and articles, as the official scripts do.
+    """
     bare = text.lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
 
 
 def exact_match(predicted: str, gold: str) -> float:
-    """1 if both texts are equal once normalized, else 0."""
+    """Return 1 if both texts are equal once normalized, else 0."""
     return float(normalize_answer(predicted) == normalize_answer(gold))
 
 
 def token_f1(predicted: str, gold: str, *, version_2: bool) -> float:
-    """F1 of the words of two answers; without words in one, 0, in both, 1 for version 2.0."""
+    """Compute F1 of the words of two answers.
+
+    Args:
+        predicted, gold: texts.
+        version_2: how answers without words count: 1 if both have none, else 0; in version 1.1
+            always 0.
+    """
     predicted_words = normalize_answer(predicted).split()
     gold_words = normalize_answer(gold).split()
     if version_2 and not (predicted_words and gold_words):
@@ -60,9 +69,15 @@ def token_f1(predicted: str, gold: str, *, version_2: bool) -> float:
 def question_scores(
     predicted: Sequence[str], golds: Sequence[Sequence[str]], *, version_2: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute exact match and F1 of each answer, the best over its gold answers, float64.
+    """Compute exact match and F1 of each answer, the best over its gold answers.
 
-    No answer is "" in `predicted`, and an empty sequence in `golds`.
+    Args:
+        predicted: texts [questions]; no answer is "".
+        golds: texts of each question; no answer is an empty sequence.
+        version_2: whether questions may have no answer.
+
+    Returns:
+        Two arrays, float64 [questions], 0 to 1.
     """
     exact: list[float] = []
     f1: list[float] = []
@@ -77,8 +92,13 @@ def question_scores(
 def answer_metrics(
     predicted: Sequence[str], golds: Sequence[Sequence[str]], *, version_2: bool
 ) -> dict[str, float]:
-    """Means of `question_scores`; version 2 adds `…_answerable` and `…_unanswerable` (`HasAns`,
-    `NoAns`) if there are such questions.
+    """Average `question_scores`, 0 to 100.
+
+    Version 2 adds `…_answerable` and `…_unanswerable` (`HasAns`, `NoAns`) if there are such
+    questions.
+
+    Args:
+        predicted, golds, version_2: see `question_scores`.
     """
     return _means(question_scores(predicted, golds, version_2=version_2), golds, version_2)
 
@@ -99,22 +119,30 @@ def _means(
 
 
 def percentage(values: np.ndarray) -> float:
+    """Return the mean of values from 0 to 1, in percent."""
     return _PERCENT * float(np.mean(values))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanScores:
-    """The best span of each question, all [questions]."""
+    """The best span of each question, whatever the null threshold; all [questions].
 
-    is_text: np.ndarray  # whether there is such a span
-    exact_match: np.ndarray  # float64, of that span, 0 to 1
-    f1: np.ndarray  # the same
-    null_odds: np.ndarray  # float64, null score minus best span's score
-    has_answer: np.ndarray  # by the gold answers
+    Attributes:
+        is_text: bool, whether there is such a span.
+        exact_match, f1: float64, of that span, 0 to 1.
+        null_odds: float64, null score minus best span's score.
+        has_answer: bool, by the gold answers.
+    """
+
+    is_text: np.ndarray
+    exact_match: np.ndarray
+    f1: np.ndarray
+    null_odds: np.ndarray
+    has_answer: np.ndarray
 
     @classmethod
     def of(cls, predicted: Mapping[str, Any], golds: Sequence[Sequence[str]]) -> Self:
-        """Those of predictions, from `QuestionAnsweringTask.predict` or an exported model."""
+        """Score predictions, from `QuestionAnsweringTask.predict` or an exported model."""
         texts = list(_spans(predicted["predicted_nbest"]))
         exact, f1 = question_scores(texts, golds, version_2=True)
         return cls(
@@ -126,21 +154,25 @@ class SpanScores:
         )
 
     def with_threshold(self, scores: np.ndarray, threshold: float) -> np.ndarray:
-        """`exact_match` or `f1` if null odds above a threshold mean no answer."""
+        """Return `exact_match` or `f1` if null odds above a threshold mean no answer."""
         return np.where(self.null_odds > threshold, ~self.has_answer, scores)
 
 
 def _spans(nbest: Iterable[Any]) -> Iterable[str]:
-    """The first span of each ranking, "" if a context has none."""
+    """Yield the first span of each ranking, "" if a context has none."""
     for ranking in nbest:
         entries = json.loads(ranking) if isinstance(ranking, str) else ranking
         yield next((entry["text"] for entry in entries if entry["start"] is not None), "")
 
 
 class BestThreshold(NamedTuple):
-    """The `least` null threshold that is best for a metric.
+    """The null threshold that is best for a metric.
 
-    `between` is above it, at most halfway to the next null odds: rounding changes no decision.
+    Attributes:
+        percentage: the metric at the threshold, 0 to 100.
+        least: the lowest of the best thresholds, as the official script prints it.
+        between: above it, at most halfway to the next null odds, so that rounding changes no
+            decision.
     """
 
     percentage: float
@@ -149,7 +181,16 @@ class BestThreshold(NamedTuple):
 
 
 def best_threshold(spans: SpanScores, scores: np.ndarray) -> BestThreshold:
-    """Find the threshold with the highest mean of `exact_match` or `f1`, of several the least."""
+    """Find the threshold with the highest mean of `exact_match` or `f1`, of several the least.
+
+    With questions in the order of their null odds, a threshold answers the first k of them.
+    Answering a question adds its score, or takes away the 1 that no answer has where there is none;
+    so one running sum has the totals of all thresholds.
+
+    Args:
+        spans: best span of each question.
+        scores: `spans.exact_match` or `spans.f1`.
+    """
     order = np.argsort(spans.null_odds, kind="stable")
     odds = spans.null_odds[order]
     gains = np.where(spans.has_answer, scores, -spans.is_text.astype(np.float64))[order]
@@ -166,7 +207,12 @@ def best_threshold(spans: SpanScores, scores: np.ndarray) -> BestThreshold:
 
 
 def threshold_metrics(spans: SpanScores, threshold: float) -> dict[str, float]:
-    """Measure with other thresholds: 0, and the best for each metric."""
+    """Measure with other thresholds: 0, and the best for each metric.
+
+    Args:
+        spans: best span of each question.
+        threshold: of the model.
+    """
     exact, f1 = (best_threshold(spans, scores) for scores in (spans.exact_match, spans.f1))
     return {
         "null_threshold": threshold,
@@ -184,7 +230,10 @@ def question_results(
 ) -> TaskResults:
     """Compare predictions, of the task or an exported model, with the gold answers.
 
-    `null_threshold` is the model's; None if it leaves no question unanswered.
+    Args:
+        source: the questions.
+        predicted: outputs by name, [questions].
+        null_threshold: of the model; None if it leaves no question unanswered.
     """
     golds = source.golds
     version_2 = not all(golds)
@@ -238,6 +287,6 @@ def _questions_by_kind(source: Questions) -> tuple[int, int]:
 
 
 def tuned_threshold(source: Questions, predicted: Mapping[str, Any]) -> float:
-    """The null threshold with the best F1, independent of the one used for `predicted`."""
+    """Return the null threshold with the best F1, independent of the one used for `predicted`."""
     spans = SpanScores.of(predicted, source.golds)
     return best_threshold(spans, spans.f1).between

@@ -54,11 +54,16 @@ class QuestionAnsweringConfig(FinetuneConfig):
 
     @property
     def remedy_for_long_texts(self) -> str:
-        """Contexts are read in windows, so that only questions are cut."""
+        """Say how fewer questions are cut; contexts are read in windows."""
         return f"their questions are cut; raise --max-query-length {self.max_query_length}"
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
+    """Choose the columns of question, context, answer and its start, see `TaskDeclaration.columns`.
+
+    Raises:
+        UsageError: a needed column is missing.
+    """
     context = table.column(
         "context_column",
         "the context",
@@ -93,7 +98,7 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
 
 
 def _holds_structs(column: ColumnSketch) -> bool:
-    """Whether answers have their starts with them, as in HuggingFace's rows of SQuAD."""
+    """Return whether answers have their starts with them, as in HuggingFace's rows of SQuAD."""
     return column.kind == "object" or column.example.strip("'\"").startswith(("{", "[{"))
 
 

@@ -48,14 +48,23 @@ class QuestionColumns:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Questions(FileRows):
+    """The usable questions of a file.
+
+    Attributes:
+        ids: SQuAD's ids, or the lines of a table.
+        contexts: every context once.
+        context_index: int64 [questions], the context of each question.
+        answers: of each question; none for a question without an answer.
+    """
+
     noun: ClassVar[str] = "question"
     row_fields: ClassVar[tuple[str, ...]] = ("ids", "questions", "context_index", "answers")
 
-    ids: list[str]  # SQuAD's ids, or the lines of a table
+    ids: list[str]
     questions: list[str]
-    contexts: list[str]  # every context once
-    context_index: np.ndarray  # int64 [questions], the context of each question
-    answers: list[tuple[Answer, ...]]  # of each question, none for a question without an answer
+    contexts: list[str]
+    context_index: np.ndarray
+    answers: list[tuple[Answer, ...]]
 
     @property
     def golds(self) -> list[list[str]]:
@@ -66,7 +75,7 @@ class Questions(FileRows):
         return f"{quantity(len(self), 'question')}, {without:,} of them without an answer"
 
     def selected(self, rows: np.ndarray, rejects: list[Reject]) -> Self:
-        """Also leaves out contexts of other questions."""
+        """Select questions, and leave out contexts of the others."""
         chosen = super().selected(rows, rejects)
         used, context_index = np.unique(chosen.context_index, return_inverse=True)
         contexts = [self.contexts[context] for context in used]
@@ -85,10 +94,20 @@ def read_questions(
     """Read SQuAD JSON (a `.json` file with a `data` list) or a table.
 
     In a table a question without an answer has an empty answer; JSON lines may hold lists of
-    answers and of starts. `check_offsets` rejects questions whose answer is not at the given
-    position, as training must; measuring needs only the text. `max_rows` counts rejected questions
-    (0: all). Raises InputError if no question can be used or they take too much memory, UsageError
-    if the file is missing or lacks a column.
+    answers and of starts.
+
+    Args:
+        path: the file.
+        columns: names of a table's columns.
+        check_offsets: whether to reject questions whose answer is not at the given position, as
+            training must; measuring needs only the text.
+        dialect: how the file is written.
+        max_rows: how many of its first questions are read, rejected ones included; 0 for all.
+        console: gets warnings about answers; None for none.
+
+    Raises:
+        InputError: no question can be used, or they take too much memory.
+        UsageError: the file is missing or lacks a column.
     """
     names_questions = is_squad_json(path)
     if names_questions:
@@ -126,6 +145,8 @@ class FoundQuestion(NamedTuple):
 
 
 class _Questions:
+    """Collects usable questions, with every context once, and rejects."""
+
     def __init__(self, source: str, *, check_offsets: bool, names_questions: bool):
         self._source = source
         self._names_questions = names_questions
@@ -181,7 +202,12 @@ class _Questions:
 
 
 def place_fault(answer: Answer, context: str) -> Fault | None:
-    """Why a question cannot be trained on, as reason and detail of a reject; None if it can."""
+    """Return reason and detail if a question cannot be trained on; None if it can.
+
+    Args:
+        answer: the first of the question.
+        context: the text that must have the answer at its start.
+    """
     text, start = answer
     if start < 0:
         return "answer has no start that is a whole number", repr(text)
@@ -226,7 +252,7 @@ def _is_in(text: str, context: str) -> bool:
 
 
 def _nearest_place(answer: Answer, context: str) -> int | None:
-    """The place of the answer in the context, of several the one nearest to its start."""
+    """Return the place of the answer in the context, of several the one nearest to its start."""
     text, start = answer
     places = {context.rfind(text, 0, start + len(text)), context.find(text, start)} - {-1}
     return min(places, key=lambda place: abs(place - start), default=None)
@@ -238,6 +264,7 @@ def _shown(ids: Sequence[str]) -> str:
 
 
 def squad_questions(path: str | Path, dialect: TableDialect) -> Iterator[FoundQuestion]:
+    """Yield the questions of SQuAD JSON, usable or not."""
     for line, context, question, fault in read_squad_entries(path, dialect):
         if fault is not None:
             yield _unusable(line, *fault)
@@ -282,6 +309,18 @@ def table_questions(
     dialect: TableDialect,
     console: Console | None,
 ) -> Iterator[FoundQuestion]:
+    """Yield the questions of a table, usable or not.
+
+    Args:
+        path: the file.
+        columns: names of its columns.
+        check_offsets: whether starts of answers are needed.
+        dialect: how the file is written.
+        console: gets warnings of the reader; None for none.
+
+    Raises:
+        UsageError: the file is missing or lacks a column.
+    """
     blocks = read_table_blocks(
         path,
         dialect=dialect,
@@ -308,6 +347,7 @@ def table_questions(
 
 
 def _table_question(row: dict[str, Any], line: int, columns: QuestionColumns) -> FoundQuestion:
+    """Read a question of a table; answers are structs, lists, or a text with its start."""
     texts: list[Any] = []
     starts: list[Any] = []
     structs = _structs(row.get(columns.answer or ""))
@@ -332,7 +372,7 @@ def _table_question(row: dict[str, Any], line: int, columns: QuestionColumns) ->
 
 
 def _structs(value: Any) -> list[dict[str, Any]] | None:
-    """Structs of answers with `text` and `answer_start`, parsed in CSV; None of anything else."""
+    """Return structs of answers with `text` and `answer_start`, parsed in CSV; else None."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         value = value_in_text(value)
     listed = value if isinstance(value, list) else [value]
@@ -342,7 +382,7 @@ def _structs(value: Any) -> list[dict[str, Any]] | None:
 
 
 def _as_structs(answers: Any) -> Any:
-    """HuggingFace's struct of two lists as SQuAD's list of structs; anything else as it is."""
+    """Return HuggingFace's struct of two lists as SQuAD's list of structs; others unchanged."""
     if not isinstance(answers, dict) or "text" not in answers:
         return answers
     texts, starts = _as_list(answers["text"]), _as_list(answers.get("answer_start"))
@@ -351,7 +391,10 @@ def _as_structs(answers: Any) -> Any:
 
 
 def _is_impossible(entry: dict[str, Any]) -> bool:
-    """Whether SQuAD 2.0 marks it as unanswerable, though with plausible answers; also as text."""
+    """Return whether SQuAD 2.0 marks a question as unanswerable, also as text.
+
+    Such questions may have plausible answers.
+    """
     return cell_text(entry.get("is_impossible")).strip().lower() in ("true", "1", "1.0")
 
 
@@ -360,7 +403,7 @@ def _is_value(value: Any) -> bool:
 
 
 def _as_lists(answer: Any, start: Any) -> tuple[list[Any], list[Any]]:
-    """Answers and starts as lists; quoted texts without starts may be written as one text."""
+    """Return answers and starts as lists; texts without starts may be written as one text."""
     texts = list_in_text(answer) if isinstance(answer, str) else None
     if texts is not None:
         starts = list_in_text(start) if isinstance(start, str) else None
@@ -377,7 +420,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _whole_number(value: Any) -> int:
-    """The number, also 22.0 as in columns with gaps; -1 if there is none."""
+    """Return the number, also 22.0 as in columns with gaps; -1 if there is none."""
     if isinstance(value, str):
         match = _WHOLE_NUMBER.fullmatch(value.strip())
         return int(match[1]) if match else -1

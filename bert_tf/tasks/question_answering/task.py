@@ -63,6 +63,10 @@ class QuestionAnsweringTask(Task):
 
     Lengths are in tokens. Only a model whose training questions may have no answer leaves questions
     unanswered; see `AnswerRules`.
+
+    Attributes:
+        n_best_size: spans that compete for an answer.
+        tune_null_threshold: whether to take the best threshold on the evaluation rows.
     """
 
     declaration: ClassVar[TaskDeclaration] = QUESTION_ANSWERING
@@ -75,10 +79,10 @@ class QuestionAnsweringTask(Task):
     doc_stride: int
     max_query_length: int
     max_answer_length: int
-    n_best_size: int  # spans that compete for an answer
+    n_best_size: int
     null_score_diff_threshold: float
     may_be_unanswerable: bool
-    tune_null_threshold: bool = False  # whether to take the best threshold on the evaluation rows
+    tune_null_threshold: bool = False
     sentence_margin: float = 0.0
 
     @classmethod
@@ -102,7 +106,10 @@ class QuestionAnsweringTask(Task):
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """The task of another library's model, which always answers: weights do not say more."""
+        """Make the task of another library's model, which always answers.
+
+        Weights do not say whether its training questions could have no answer.
+        """
         if architecture(directory) != BertQuestionAnswerer.huggingface_class:
             return None
         options = cls.default_options(directory)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RegressionHost(TableHost):
+    """The task around its graph: the only logit is the number."""
+
     declaration: ClassVar[ServedTaskDeclaration] = REGRESSION
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
@@ -42,10 +44,13 @@ class RegressionHost(TableHost):
 
 
 def regression_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Pearson and Spearman correlation, R², mean and root mean squared error, mean absolute error.
+    """Compute Pearson and Spearman correlation, R², mean squared and mean absolute error.
 
     If either side is constant, correlations are 0; so is R² if gold is (scikit-learn
-    `r2_score(force_finite=True)`, unless all are predicted exactly). At least one row.
+    `r2_score(force_finite=True)`, unless all are predicted exactly).
+
+    Args:
+        gold, predicted: float [rows], at least one row.
     """
     gold, predicted = gold.astype(np.float64), predicted.astype(np.float64)
     squares = np.square(predicted - gold)
@@ -66,7 +71,16 @@ _LEAST_DEVIATION = 1e-5
 
 
 def mean_and_deviation(numbers: np.ndarray, source: str, column: str) -> tuple[float, float]:
-    """Mean and standard deviation; InputError if all numbers are equal to float32's precision."""
+    """Return mean and standard deviation of labels.
+
+    Args:
+        numbers: float64 [rows].
+        source: the file, for messages.
+        column: of the labels, for messages.
+
+    Raises:
+        InputError: all numbers are equal to float32's precision.
+    """
     mean, deviation = float(numbers.mean()), float(numbers.std())
     largest = float(np.abs(numbers).max())
     if not np.ptp(numbers):
@@ -83,7 +97,13 @@ def mean_and_deviation(numbers: np.ndarray, source: str, column: str) -> tuple[f
 
 
 def warn_of_one_number(numbers: np.ndarray, source: str, column: str, console: Console) -> None:
-    """Warn of evaluation rows that cannot be correlated with anything."""
+    """Warn if all evaluation rows have the same number, which correlates with nothing.
+
+    Args:
+        numbers: float64 [rows].
+        source: the file.
+        column: of the labels.
+    """
     if not np.ptp(numbers):
         console.warn(
             f"{source}: column {column!r} holds {numbers[0]:g} in every row, so correlations "
@@ -94,6 +114,7 @@ def warn_of_one_number(numbers: np.ndarray, source: str, column: str, console: C
 def sections(
     task: RegressionTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
+    """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
     gold = task.gold(source)
     values = np.asarray(predicted["predicted_value"], np.float64)
     errors = values - gold

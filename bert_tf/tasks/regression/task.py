@@ -30,7 +30,9 @@ from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 
-_ROUNDING = 1e-2  # of numbers in predictions.jsonl, in standard deviations
+# A perfect model's numbers, as predictions.jsonl rounds them, are this near to the labels, in
+# standard deviations.
+_ROUNDING = 1e-2
 _LIKE_THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})?")
 
 
@@ -56,7 +58,7 @@ class RegressionTask(Student):
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """The task of a classifier with one logit, unless its config names another problem."""
+        """Make the task of a classifier with one logit, unless its config names another problem."""
         if classifier_problem(directory) is not ProblemType.REGRESSION:
             return None
         return cls.of_weights(directory, target_scaling=NONE, target_mean=0.0, target_scale=1.0)

@@ -22,14 +22,21 @@ from bert_tf.training.protocols import Batch
 from bert_tf.xla.forward import compiled
 
 EVALUATING = "evaluating"
-_TOKENS_ON_ACCELERATORS = 32768
+_TOKENS_ON_ACCELERATORS = 32768  # of a batch at least
 
 
 class ForwardPass:
     """Runs a function of batches over all rows of a data set; traced once, run any number of times.
 
-    `compute` turns a batch of `TaskData.batch` into tensors, in which those of rows of padding are
-    the last ones; `rows` counts those of the file. Compiled batches have more tokens.
+    On accelerators batches have at least 32,768 tokens, which smaller ones would not keep busy.
+
+    Args:
+        compute: turns a batch of `TaskData.batch` into tensors, in which those of rows of padding
+            are the last ones; traced into a graph.
+        data: the rows.
+        batching: sizes of batches.
+        rows: number of rows of the file, for the progress.
+        action: what the progress line says is done.
     """
 
     def __init__(
@@ -63,6 +70,7 @@ class ForwardPass:
     def __iter__(self) -> Iterator[tuple[np.ndarray, Any]]:
         """Yield the rows of a batch, int [n], and the result of `compute`."""
         done = 0
+        # A row of the file is done when the last of its windows is.
         unread = np.bincount(self._owners, minlength=self._rows)
         at_once = operations_at_once()
         outputs = map_ahead(self._outputs, self._batches, threads=at_once, depth=at_once)
@@ -73,7 +81,7 @@ class ForwardPass:
             self._console.progress(Advance.counted(self._action, done, len(unread)))
 
     def in_row_order(self, parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        """Join arrays of all batches, in the order they were yielded, to [rows, …]."""
+        """Join arrays of all batches, in the order they were yielded, to [rows, …] by name."""
         order = np.concatenate(self._batches)
         joined = {}
         for name in parts[0]:
@@ -95,7 +103,8 @@ class ForwardPass:
 class Evaluator:
     """Measures a model on one data set; made once, called after every epoch.
 
-    Every process runs the whole data set on one device, so all workers know the same metrics.
+    Every process runs the whole data set on one device, so all workers know the same metrics
+    without an exchange.
     """
 
     def __init__(
@@ -122,10 +131,14 @@ class Evaluator:
         return fitted, self._measured(fitted, reduced, loss)
 
     def _forward_all(self) -> tuple[dict[str, np.ndarray], float | None]:
-        """The reduced outputs in row order, and the mean loss."""
+        """Return the reduced outputs in row order, and the mean loss.
+
+        The loss is None if no row has a target.
+        """
         reduced: list[dict[str, np.ndarray]] = []
         losses: dict[str, np.ndarray] = {}
         for chosen, (outputs, sums) in self._forward:
+            # Sums of many batches lose digits in float32.
             for term, pair in sums.items():
                 losses[term] = losses.get(term, 0.0) + pair.numpy().astype(np.float64)
             arrays = {name: values.numpy()[: len(chosen)] for name, values in outputs.items()}
@@ -156,8 +169,18 @@ class Evaluator:
 class FinetuningInputs:
     """Training batches of similar lengths, or of any if the loss compares rows.
 
-    Batches have multiples of `row_multiple` rows (replicas x micro-batches), and of
-    `length_multiple` tokens, see `Lengths`; rows of weight 0 fill up the last one of an epoch.
+    The batches of an epoch depend only on the seed and the epoch, so a resumed run can begin at any
+    step.
+
+    Args:
+        data: the training rows.
+        batch_size: rows of a step.
+        row_multiple: batches have a multiple of so many rows (replicas x micro-batches); rows of
+            weight 0 fill up.
+        length_multiple: multiples of tokens to pad to, see `Lengths`.
+        max_seq_length: tokens of the longest row, [CLS] and [SEP] included.
+        pad_id: id of [PAD].
+        seed: of the order of the rows.
     """
 
     def __init__(
@@ -183,7 +206,11 @@ class FinetuningInputs:
         self.steps_per_epoch = -(-len(data.rows) // batch_size)
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """Yield endless batches from a step on: int32 [rows, length] and targets."""
+        """Yield endless batches from a step on.
+
+        Returns:
+            A data set of dicts: int32 [rows, length] and targets, as `TaskData.batch` makes them.
+        """
         signature = {
             name: tf.TensorSpec(
                 (self._rows, *(None for _ in values.shape[1:])), tf.as_dtype(values.dtype)
@@ -195,7 +222,10 @@ class FinetuningInputs:
         )
 
     def position(self, first_step: int) -> dict[str, int]:
-        """Return epoch and batch where a step starts; number and checksum of the rows."""
+        """Return epoch and batch where a step starts, and number and checksum of the rows.
+
+        A checkpoint keeps it: a run must not resume on other rows.
+        """
         epoch, batch = divmod(first_step, self.steps_per_epoch)
         return {
             "epoch": epoch,

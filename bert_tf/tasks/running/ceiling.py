@@ -73,7 +73,7 @@ class Ceiling:
 
     @property
     def fraction(self) -> float:
-        """The value in parts of the perfect one, at most 1."""
+        """Return the value in parts of the perfect one, at most 1."""
         return min(1.0, self.value / self.perfect)
 
     @property
@@ -150,14 +150,19 @@ def with_ceiling(results: TaskResults, ceiling: Ceiling | None) -> TaskResults:
 def measure_ceiling(
     task: Task, data: TaskData, tokenizer: WordPieceTokenizer, *, fits: bool
 ) -> Ceiling | None:
-    """Measure a perfect model on labeled rows; None if the task does not declare how.
+    """Measure a perfect model on labeled rows.
 
     All rows count for which ones the model reads alike; `Task.ceiling_rows` of them are decoded and
     measured.
 
     Args:
+        task: the task, with labels that are known.
         data: the rows, with the ids of the tokenizer's vocabulary.
+        tokenizer: that of the model.
         fits: whether to fit thresholds and the like, as in training; a trained model has them.
+
+    Returns:
+        The ceiling; None if the task does not declare how it is measured.
     """
     if not task.ceiling_metrics:
         return None
@@ -171,6 +176,7 @@ def measure_ceiling(
         rows = task.encode(data.source.selected(chosen, []), tokenizer, training=False)
         sample, perfect = _targets_of(rows, data, chosen), _targets_of(rows, common, chosen)
     results = _measured(task, sample, perfect, fits=fits)
+    # Rows as a reader of predictions.jsonl gets them, without what JSON does not keep.
     stored = [json.loads(json.dumps(row)) for row in results.predictions]
     missed = ~np.fromiter(map(task.is_right, stored), bool, len(stored))
     missed |= changed_rows(sample, perfect)
@@ -250,8 +256,8 @@ def _causes_of_reading(
 ) -> Iterator[Cause]:
     """Yield why rows have other targets than the rows that the model reads alike.
 
-    Each row counts once, by the first that applies: the model knows none of its tokens, the file
-    has its texts with another label, it was cut, or the tokenizer drops what tells it apart.
+    Each row counts once, by the first cause that applies: the model knows none of its tokens, the
+    file has its texts with another label, it was cut, or the tokenizer drops what tells it apart.
     """
     rest = changed_rows(data, common)
     if not rest.any():
@@ -298,7 +304,11 @@ def _causes_of_reading(
 
 
 def _text_keys(task: Task, data: TaskData) -> np.ndarray:
-    """A hash of the texts of each row of the file, int64 [rows]; their order counts as in keys."""
+    """Return a hash of the texts of each row of the file, int64 [rows].
+
+    Texts count in their order or in any, as the sequences do in `row_keys`.
+    """
+    # Of several pairs in a row, the texts of the first ones come before all others.
     columns = [column[: len(data.source)] for column in task.texts(data.source).values()]
     in_order = not isinstance(data.rows, GroupedRows)
     keys = []
@@ -309,5 +319,13 @@ def _text_keys(task: Task, data: TaskData) -> np.ndarray:
 
 
 def _count(holds: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """How many tokens of each row hold, int64 [rows]."""
+    """Count the tokens of each row for which something holds.
+
+    Args:
+        holds: bool [tokens].
+        bounds: int64 [rows + 1], where the tokens of each row begin.
+
+    Returns:
+        int64 [rows].
+    """
     return np.diff(np.concatenate([[0], np.cumsum(holds)])[bounds])

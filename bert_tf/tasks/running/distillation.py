@@ -34,13 +34,23 @@ _BATCH_TOKENS = 4096
 
 @dataclasses.dataclass(frozen=True)
 class SoftLabels:
-    """Adds a teacher's logits to training rows; keeps them in `folder` for a run that resumes."""
+    """Adds a teacher's logits to training rows.
+
+    Logits are computed once, before the training, and kept in a folder: a run that resumes reads
+    them if teacher, texts and policy are the same.
+
+    Attributes:
+        teaching: the teacher and the weight of its loss.
+        folder: where the logits are kept.
+        policy: Keras dtype policy that the teacher computes in.
+        writes: False for workers other than the chief.
+    """
 
     teaching: Teaching
     folder: Path
     _: dataclasses.KW_ONLY
-    policy: str  # Keras dtype policy that the teacher computes in
-    writes: bool  # False for workers other than the chief
+    policy: str
+    writes: bool
     console: Console
 
     def added(
@@ -50,7 +60,21 @@ class SoftLabels:
         unlabeled: Table | None,
         tokenizer: WordPieceTokenizer,
     ) -> TaskData:
-        """Add logits to the rows of a student, and rows without labels after them."""
+        """Add logits to the rows of a student, and rows without labels after them.
+
+        Args:
+            task: the student.
+            train: its labeled training rows.
+            unlabeled: rows to learn from the teacher alone; None for none.
+            tokenizer: that of the student.
+
+        Returns:
+            The rows with the targets `teacher_logits`, float32 [rows, logits], and `soft_weights`,
+            float32 [rows].
+
+        Raises:
+            UsageError: the teacher is of another task, inputs or labels.
+        """
         path = self.teaching.teacher
         directory = read_model_directory(path)
         teacher = _teacher_task(directory, task, path)
@@ -64,6 +88,7 @@ class SoftLabels:
         weights = train.weights.copy()
         if unlabeled is not None:
             is_unlabeled = owners >= len(train.source)
+            # The windows of a text share a weight of 1, as those of labeled texts do.
             weights[is_unlabeled] = (1.0 / np.bincount(owners))[owners[is_unlabeled]]
         soft = {TEACHER_LOGITS: logits[:, order][owners], SOFT_WEIGHTS: weights}
         return dataclasses.replace(train, targets={**train.targets, **soft}, chance_loss=None)
@@ -71,7 +96,11 @@ class SoftLabels:
     def _logits(
         self, directory: ModelDirectory, teacher: Student, texts: dict[str, list[str]]
     ) -> np.ndarray:
-        """The kept logits if they are of these rows and this teacher, else computed ones."""
+        """Return cached teacher logits of these texts, or compute them.
+
+        Returns:
+            float32 [texts, logits], in the order of the teacher's logits.
+        """
         kept, note = self.folder / "logits.safetensors", self.folder / "logits.json"
         key = _key_of(directory.path, texts, self.policy)
         if finished_sha256(note, kept, made_from=key) is not None:
@@ -125,6 +154,10 @@ class DistillationLoss(FinetuningLoss):
 
     Each is a mean over its rows: of the labels over labeled rows, of the teacher over all. Their
     sum is the `loss`; both are logged as they are added up.
+
+    Args:
+        task: the student.
+        teaching: the weight of the teacher, and the temperature of both softmaxes.
     """
 
     def __init__(self, task: Student, teaching: Teaching):
@@ -158,6 +191,11 @@ class DistillationLoss(FinetuningLoss):
 
 
 def _teacher_task(directory: ModelDirectory, task: Student, path: str) -> Student:
+    """Return the teacher's task.
+
+    Raises:
+        UsageError: it is another task, or takes other inputs.
+    """
     name, other = task.declaration.name, declared_task(directory.task, path).name
     if other != name:
         raise UsageError(
@@ -193,6 +231,7 @@ def _followed_by(
 
 
 def _key_of(teacher: Path, texts: dict[str, list[str]], policy: str) -> str:
+    """Return a hash of the teacher's files, the texts, and the precision."""
     digest = hashlib.sha256(policy.encode())
     for file in sorted(path for path in teacher.iterdir() if path.is_file()):
         digest.update(f"{file.name} {file_sha256(file)}\n".encode())

@@ -63,7 +63,11 @@ class Comparison:
 
 
 def compared(result: FinetuningResult, metric: str) -> Comparison | None:
-    """Compare the best model with what ignores the texts; None if the task knows no such value."""
+    """Compare the best model with the best prediction that ignores the texts.
+
+    Returns:
+        None without evaluation rows, or if the task knows no such value of the metric.
+    """
     if result.results is None or result.evaluation is None:
         return None
     found = result.task.baseline(result.train.source, result.evaluation.source)
@@ -103,7 +107,16 @@ def _is_below_chance(measured: Mapping[str, float] | None, data: TaskData | None
 
 
 def not_improved(metric: str, *, improved_epoch: float, epochs: float) -> str | None:
-    """Say since when a run of so many epochs has not improved, if that is half of it or longer."""
+    """Say since when a run has not improved, if that is half of it or longer.
+
+    Args:
+        metric: that chooses the best model.
+        improved_epoch: of the last improvement.
+        epochs: that were made.
+
+    Returns:
+        A sentence, or None.
+    """
     since = epochs - improved_epoch
     if since < _LEAST_EVALUATIONS or since < _LONG * epochs:
         return None

@@ -46,7 +46,14 @@ _BATCH_TOKENS = 2048
 def evaluate(
     config: EvaluateConfig, console: Console, check: RowsCheck = accept_any_rows
 ) -> tuple[Task, FileRows, TaskResults]:
-    """Run a model, in float32, over labeled rows; `check` may reject some.
+    """Run a model, in float32, over labeled rows.
+
+    Args:
+        config: options of `evaluate`.
+        check: may reject rows.
+
+    Returns:
+        The task, the rows, and what was measured on them.
 
     Raises:
         InputError: no row can be used, or the rows keep a perfect model below `min_ceiling`.
@@ -71,7 +78,11 @@ def exported_ceiling(
 ) -> Ceiling | None:
     """Say what a perfect model could reach on rows of an exported model, and return it.
 
-    None if its folder has no vocabulary. Raises as `Ceiling.report`.
+    Returns:
+        The ceiling; None if the model's folder has no vocabulary.
+
+    Raises:
+        UsageError, InputError: see `Ceiling.report`.
     """
     folder = model_folder(config.model)
     if not (folder / VOCAB).is_file():
@@ -107,12 +118,15 @@ def predict_rows(path: str, source: FileRows, console: Console) -> dict[str, Any
 
 
 def measure_best(path: str, read: FinetuningRows, console: Console) -> tuple[Task, TaskResults]:
-    """Fit the task of a run's best model, see `Task.fitted`, and measures it, in float32.
-
-    Needs evaluation rows, whose ceiling becomes part of the results.
+    """Fit the task of a run's best model, see `Task.fitted`, and measure it, in float32.
 
     Training computes in the fastest precision, but thresholds and the like have to fit the float32
     logits of `evaluate` and exported models. Replaces the model's `task.json` if that changes it.
+
+    Args:
+        path: run or model directory.
+        read: rows of the run. There must be evaluation rows, whose ceiling becomes part of the
+            results.
     """
     data = read.evaluation
     assert data is not None
@@ -152,8 +166,14 @@ def _float32_evaluator(
 class EpochEvaluation:
     """Measures the evaluation rows after every epoch, and keeps the best model.
 
-    Without an evaluator the last model is the best. `restore` puts back the parts that the model
-    was built without. Only the chief `writes`.
+    Args:
+        config: options of `finetune`.
+        model: the one that is trained.
+        task: that was learned from the training rows.
+        init: what the model started from, for its vocabulary.
+        evaluator: None without evaluation rows; the last model is the best then.
+        writes: whether this process writes files; only the chief does.
+        restore: puts back the parts that the model was built without.
     """
 
     def __init__(
@@ -195,9 +215,15 @@ class EpochEvaluation:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DoubtedRow:
-    """A row whose label is likely wrong, by models that have not seen the row."""
+    """A row whose label is likely wrong, by models that have not seen the row.
 
-    line: int  # where it starts in the file, counted from 1
+    Attributes:
+        line: where it starts in the file, counted from 1.
+        label_probability: what the models give its own label, 0 to 1.
+        texts: by input name.
+    """
+
+    line: int
     label: str
     label_probability: float
     suggested_label: str

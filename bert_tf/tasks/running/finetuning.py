@@ -78,13 +78,20 @@ def finetune(
     check: RowsCheck = accept_any_rows,
     note_choices: Callable[[FinetuneConfig], None] = ignore_choices,
 ) -> FinetuningResult:
-    """Fine-tune a model and writes the run directory `config.output`, `best/` included.
+    """Fine-tune a model and write the run directory `config.output`, `best/` included.
 
-    An interrupted run resumes from its newest checkpoint. `check` may reject rows. `note_choices`
-    gets the config before the first step, with a value for each key that follows from the rows.
+    An interrupted run resumes from its newest checkpoint.
 
-    Raises InputError if rows cannot be used or training diverged, UsageError if a file or column is
-    missing or rows are longer than the model allows, StoppedEarly on request, after a checkpoint.
+    Args:
+        config: options of `finetune`.
+        check: may reject rows.
+        note_choices: gets the config before the first step, with a value for each key that follows
+            from the rows.
+
+    Raises:
+        InputError: rows cannot be used, or training diverged.
+        UsageError: a file or column is missing, or rows are longer than the model allows.
+        StoppedEarly: on request, after a checkpoint.
     """
     strategy = make_strategy(config.strategy, config.tpu_address, console)
     init = read_model_directory(config.init)
@@ -106,6 +113,8 @@ def finetune(
         config, init.config, rows, max_seq_length=task.max_seq_length, console=console
     )
     note_choices(config)
+    # Only the embeddings of words that occur are trained: the others have no gradient, and their
+    # weights are put back when the model is written.
     subset = VocabularySubset(init, [data.rows.ids for data in rows.by_name.values()])
     rows = rows.renumbered(subset)
     pad_id = int(subset.numbers(tokenizer.pad_id))
@@ -180,7 +189,14 @@ def build_model(
     strategy: tf.distribute.Strategy,
     console: Console,
 ) -> Any:
-    """The task's model with the weights of `init`; draws missing ones from the seed."""
+    """Make the task's model with the weights of `init`, and draw missing ones from the seed.
+
+    Args:
+        config: options of `finetune`.
+        init: the model to start from.
+        policy: dtype policy of Keras.
+        strategy: in whose scope the variables are made.
+    """
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
         model = task.build_model(config.with_dropout(init.config), policy=policy)
@@ -205,7 +221,15 @@ def make_inputs(
     precision: PrecisionPolicy,
     pad_id: int,
 ) -> FinetuningInputs:
-    """Make training batches; `parts` devices or cores share a micro-batch."""
+    """Make training batches.
+
+    Args:
+        config: options of `finetune`.
+        data: the training rows.
+        parts: devices or cores that share a micro-batch.
+        precision: decides which lengths rows are padded to.
+        pad_id: id of [PAD].
+    """
     return FinetuningInputs(
         data,
         batch_size=config.recipe.batch_size,
@@ -246,6 +270,7 @@ def _evaluation_batches(
 
 
 def built_optimizer(config: FinetuneConfig, model: Any, strategy: tf.distribute.Strategy) -> Any:
+    """Make the optimizer of a config, in the scope of a strategy."""
     with strategy.scope():
         return make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
 
@@ -278,7 +303,8 @@ def _loop_settings(
 def batch_rows(config: FinetuneConfig) -> list[BatchRows]:
     """Return how to compute a batch in parts; none if the loss needs it whole.
 
-    Before the rows are read, a batch that is not given has as many rows as the largest chosen one.
+    Before the rows are read, a batch size that is not given counts as the largest one that the
+    recipe chooses.
     """
     if config.compares_rows:
         return []
@@ -298,6 +324,7 @@ def length_multiple(precision: PrecisionPolicy) -> Lengths:
     return COMPILED_LENGTHS
 
 
+# Steps that are too few to learn from, and those that the warning proposes instead.
 _FEW, _ENOUGH = 20, 100
 
 

@@ -32,13 +32,20 @@ _FEW_ROWS, _FRACTION_OF_FEW = 50, 0.2  # a tenth of fewer rows is fewer than tho
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningRows:
-    """Rows to train and evaluate on; evaluation rows may be `held_out` of the training file."""
+    """Rows to train and evaluate on.
+
+    Attributes:
+        evaluation: None without evaluation.
+        held_out: whether the evaluation rows were held out of the training file.
+        unlabeled: rows that are learned from a teacher alone.
+        ceilings: of `train` and `evaluation`, as `by_name`.
+    """
 
     train: TaskData
     evaluation: TaskData | None
     held_out: bool
     unlabeled: Table | None = None
-    ceilings: dict[str, Ceiling] = dataclasses.field(default_factory=dict)  # as `by_name`
+    ceilings: dict[str, Ceiling] = dataclasses.field(default_factory=dict)
 
     @property
     def by_name(self) -> dict[str, TaskData]:
@@ -60,7 +67,13 @@ def read_rows(
     console: Console,
     check: RowsCheck,
 ) -> tuple[Task, FinetuningRows]:
-    """Read the rows of all files, learns the task from those of training, and checks both.
+    """Read the rows of all files, learn the task from those of training, and check both.
+
+    Args:
+        config: options of `finetune`.
+        init: the model to start from.
+        tokenizer: that of the model.
+        check: may reject rows.
 
     Raises:
         InputError: a file's rows cannot be used, are too few to hold some out, or keep a perfect
@@ -119,8 +132,10 @@ def spread_rows(source: Rows, most: int) -> Rows:
 
 
 def repeated_texts(task: Task, source: FileRows) -> tuple[int, list[int]]:
-    """Count rows with the texts of an earlier one; also returns the first row, in order, of each
-    of the texts with several classes.
+    """Count rows with the texts of an earlier row.
+
+    Returns:
+        The count; and the first row, in order, of each of the texts that have several classes.
     """
     classes = task.groups(source).classes
     first: dict[int, int] = {}
@@ -135,7 +150,11 @@ def repeated_texts(task: Task, source: FileRows) -> tuple[int, list[int]]:
 
 
 def _keys(task: Task, source: FileRows, form: Callable[[Any], str] = str) -> list[int]:
-    """A hash of the texts of each row, in a form; of rows with several pairs, of each pair."""
+    """Return a hash of the texts of each row; of rows with several pairs, of each pair.
+
+    Args:
+        form: of a text before it is hashed.
+    """
     texts = task.texts(source).values()
     return [hash(tuple(map(form, row))) for row in zip(*texts, strict=True)]
 
@@ -171,7 +190,11 @@ def _warn_of_leaks(task: Task, train: FileRows, evaluation: FileRows, console: C
 def _held_out(
     config: FinetuneConfig, task: Task, source: FileRows, check: RowsCheck, console: Console
 ) -> np.ndarray | None:
-    """The held-out rows, bool [rows]; None if there are too few."""
+    """Return the held-out rows, bool [rows]; None if there are too few.
+
+    Raises:
+        InputError: there are too few, and an option needs evaluation.
+    """
     fraction, groups = config.eval_fraction, task.groups(source)
     chosen = held_out_rows(groups, fraction)
     if np.count_nonzero(chosen) >= LEAST_HELD_OUT:
@@ -194,6 +217,7 @@ def _held_out(
 
 
 def _files(read: FinetuningRows) -> list[FileRows]:
+    """Return the rows of each file; held-out rows are joined with the rest of their file."""
     sources: list[FileRows] = [data.source for data in read.by_name.values()]
     if read.held_out:
         first = sources[0]
@@ -250,7 +274,11 @@ def _log_rows(console: Console, read: FinetuningRows, remedy: str) -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Truncation:
-    """Rows of a file that lose tokens; `tokens` are those of all sequences before the cut."""
+    """Rows of a file that lose tokens.
+
+    Attributes:
+        tokens: of all sequences before the cut.
+    """
 
     rows: int
     rows_cut: int
@@ -278,7 +306,7 @@ class Truncation:
         )
 
     def log(self, console: Console, source: str, remedy: str) -> None:
-        """Show the loss, if any, with a remedy for the user; warns if many rows are cut."""
+        """Show the loss, if any, and warn with a remedy if many rows are cut."""
         if self.rows_cut > MANY_CUT * self.rows:
             console.warn(f"{source}: {self}; {remedy}")
         elif self.rows_cut:

@@ -60,7 +60,7 @@ class ChosenRecipe:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The values of the config, by key."""
+        """Return the values of the config, by key."""
         names = ("batch_size", "learning_rate", "epochs", "early_stop_loss")
         return {name: getattr(self, name) for name in names}
 
@@ -80,7 +80,10 @@ def choose_recipe(
     Few rows get small batches, and as many epochs as make about 300 steps, but at most 20.
 
     Args:
+        model: sizes of the encoder; wider ones get a lower learning rate.
+        max_seq_length: tokens; long sequences get the smaller batch, which saves memory.
         rows: number of training rows, without those held out.
+        sequences_per_row: mean number of windows of a row.
         given: keys of the recipe that keep their value.
         least_batch_size: rows that a batch has to have, one for each of its micro-batches.
         stops_by_metric: whether `early_stop_evals` ends the run, so that the loss need not.
@@ -110,7 +113,12 @@ def with_recipe(
 ) -> FinetuneConfig:
     """Return a config in which all keys that may be chosen have a value, and print it with why.
 
-    Rows without labels count, too. Without rows to evaluate on nothing stops early.
+    Args:
+        config: options of `finetune`; None marks keys to choose.
+        model: sizes of the encoder.
+        rows: of the run. Rows without labels count, too; without rows to evaluate on nothing stops
+            early.
+        max_seq_length: tokens of the task.
     """
     former = former_defaults(config)
     values = {key: getattr(config, key) for key in former}

@@ -40,17 +40,27 @@ _LEAST_STEPS = 2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowSurvey:
-    """The content of a file of labeled rows."""
+    """The content of a file of labeled rows.
 
-    rows: int  # number of usable ones
+    Attributes:
+        rows: number of usable ones.
+        duplicates: rows whose texts occur in an earlier row.
+        conflicting: texts that have several labels.
+        details: lines of the task about its rows.
+        lengths: int64 [sequences], of a sample, [CLS] and [SEP] included.
+        in_windows: whether a row may have several sequences.
+        cut: the loss by the model's longest sequence, in words; None without any.
+    """
+
+    rows: int
     rejects: list[Reject]
-    duplicates: int  # rows whose texts occur in an earlier row
-    conflicting: int  # texts that have several labels
-    details: tuple[str, ...]  # lines of the task about its rows
-    lengths: np.ndarray  # int64 [sequences], of a sample, [CLS] and [SEP] included
-    in_windows: bool  # whether a row may have several sequences
+    duplicates: int
+    conflicting: int
+    details: tuple[str, ...]
+    lengths: np.ndarray
+    in_windows: bool
     sequences_per_row: float
-    cut: str | None  # the loss by the model's longest sequence, in words; None without any
+    cut: str | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,7 +91,7 @@ class Surveyor:
         self._tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
 
     def look(self, config: FinetuneConfig, console: Console) -> RowSurvey:
-        """Read the file, warns of its rows, and encodes a sample with the config's length."""
+        """Read the file, warn of its rows, and encode a sample with the config's length."""
         task, source, data = self._read(config, console)
         duplicates, conflicting = repeated_texts(task, source)
         truncation = Truncation.of(data)
@@ -100,8 +110,13 @@ class Surveyor:
     def measure(self, config: FinetuneConfig, seconds: float, console: Console) -> MeasuredSteps:
         """Time training steps on a sample of the file, with the model's own weights.
 
-        Takes `seconds`, at least two steps, and the time to build the step. Says on `console` what
-        a perfect model could reach, and raises as `Ceiling.report`. `config` is complete.
+        Args:
+            config: complete, with all columns and the recipe.
+            seconds: how long to measure, at least two steps; building the step comes on top.
+            console: is told what a perfect model could reach.
+
+        Raises:
+            UsageError, InputError: see `Ceiling.report`.
         """
         begin = time.monotonic()
         task, _, data = self._read(config, self._console)
@@ -176,7 +191,7 @@ class Surveyor:
         )
 
     def _read(self, config: FinetuneConfig, console: Console) -> tuple[Task, Any, TaskData]:
-        """The rows as the task reads them, and a sample of them encoded."""
+        """Return the task, the rows as it reads them, and a sample of them encoded."""
         task, source = task_class(config.task).from_training(config, console)
         review_rows(task, source, console, dialect=TableDialect.of(config))
         sample = spread_rows(source, MOST_ENCODED)

@@ -19,11 +19,19 @@ from bert_tf.tasks.base.ceiling import Cause, lost_tokens, sequence_keys
 if TYPE_CHECKING:
     from bert_tf.tasks.base.task import TaskData
 
-_OWN, _FIRST, _OTHER = 2.0, 1.0, 0.5  # similarities of an anchor, before its norm
+# Similarities of an anchor, before its norm: to itself, its most frequent positive, its others.
+_OWN = 2.0
+_FIRST = 1.0
+_OTHER = 0.5
 
 
 def scored_vectors(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-    """Return a function from scored pairs, int [n], to vectors float32 [n, 2, 2]."""
+    """Return a function from scored pairs, int [n], to a perfect model's vectors.
+
+    Returns:
+        A function to `embeddings`, float32 [n, 2, 2]: unit vectors in a plane, whose cosine is the
+        score, scaled to -1 to 1.
+    """
     scores = data.targets["score"].astype(np.float64)
     cosines = 2 * (scores - scores.min()) / max(float(np.ptp(scores)), 1e-30) - 1
     first, second = _text_keys(data).T
@@ -36,11 +44,14 @@ def scored_vectors(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarra
 
 
 def matched_vectors(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-    """Return a function from pairs or triplets, int [n], to vectors float32 [n, texts, candidates].
+    """Return a function from pairs or triplets, int [n], to a perfect model's vectors.
 
     Each candidate has a dimension of its own. An anchor has the one of its most frequent positive,
     less of its other ones, and minus those of its negatives. It is nearest to itself if it is a
     candidate, too, as every model finds.
+
+    Returns:
+        A function to `embeddings`, float32 [n, texts, candidates].
     """
     keys = _text_keys(data)
     candidates, numbers = np.unique(keys[:, 1:], return_inverse=True)
@@ -67,7 +78,12 @@ def matched_vectors(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarr
 
 
 def score_causes(data: TaskData, flag: str) -> Iterator[Cause]:
-    """Yield why scored pairs do not have the cosine of their score."""
+    """Yield why scored pairs do not have the cosine of their score.
+
+    Args:
+        data: the pairs.
+        flag: the option that cuts texts, with its value.
+    """
     first, second = _text_keys(data).T
     scores = data.targets["score"]
     alike = (first == second) & (scores < scores.max())
@@ -123,12 +139,17 @@ def match_causes(data: TaskData, text_ids: np.ndarray, flag: str) -> Iterator[Ca
 
 
 def _text_keys(data: TaskData) -> np.ndarray:
-    """What the model reads of each text, uint64 [rows, texts]."""
+    """Return a hash of what the model reads of each text, uint64 [rows, texts]."""
     return sequence_keys(data.rows).reshape(len(data.rows), -1)
 
 
 def _read_like_another(keys: np.ndarray, text_ids: np.ndarray) -> np.ndarray:
-    """Whether another text has the same key, bool of the same shape."""
+    """Return which texts have the key of another text, bool of the same shape.
+
+    Args:
+        keys: uint64 [rows, texts], equal for texts that the model reads alike.
+        text_ids: int [rows, texts], equal for equal texts.
+    """
     pairs, places = np.unique(
         np.stack([keys.ravel(), text_ids.ravel().astype(np.uint64)]), axis=1, return_inverse=True
     )

@@ -15,7 +15,7 @@ _SMALLEST_SQUARE = 1e-24  # below it a distance has no gradient
 def ranking_logits(
     embeddings: tf.Tensor, text_ids: tf.Tensor, is_row: tf.Tensor, *, scale: float
 ) -> tf.Tensor:
-    """Logits of `MultipleNegativesRankingLoss` (Henderson et al. 2017, section 4.4).
+    """Return logits of `MultipleNegativesRankingLoss` (Henderson et al. 2017, section 4.4).
 
     The candidates of each row are the positives of all rows, its own at the row's number, and then
     their negatives. Equal texts are one candidate, and none that is the anchor itself or matches it
@@ -25,6 +25,7 @@ def ranking_logits(
         embeddings: float32 [rows, texts, hidden]: anchor, positive, any number of negatives.
         text_ids: int32 [rows, texts], equal for equal texts.
         is_row: bool [rows], false for rows that only fill up the batch.
+        scale: factor of the cosines, the inverse of a temperature.
 
     Returns:
         float32 [rows, rows x (texts - 1)], -1e9 for texts that are no candidates.
@@ -37,7 +38,9 @@ def ranking_logits(
     is_there = tf.tile(is_row, [tf.shape(text_ids)[1] - 1])
     same_anchor = (anchors[:, None] == anchors[None]) & is_row[None]
     is_positive = positives[:, None] == ids[None]
+    # An anchor matches the positives of all rows with the same anchor, bool [rows, candidates].
     matches = tf.matmul(tf.cast(same_anchor, tf.float32), tf.cast(is_positive, tf.float32)) > 0
+    # A candidate is repeated if an earlier one, below the diagonal, has the same text.
     same = tf.cast((ids[:, None] == ids[None]) & is_there[None], tf.float32)
     is_repeated = tf.reduce_sum(tf.linalg.band_part(same, -1, 0), axis=1) > 1
     is_negative = (is_there & ~is_repeated)[None] & ~matches & (anchors[:, None] != ids[None])
@@ -46,9 +49,11 @@ def ranking_logits(
 
 
 def triplet_distances(embeddings: tf.Tensor, distance: str) -> tuple[tf.Tensor, tf.Tensor]:
-    """Distances of positive and negative from the anchor, float32 [rows] each.
+    """Return distances of positive and of negative from the anchor, float32 [rows] each.
 
-    `embeddings`, float32 [rows, 3, hidden], are those of anchor, positive and negative.
+    Args:
+        embeddings: float32 [rows, 3, hidden]: anchor, positive and negative.
+        distance: `cosine` (1 - cosine) or `euclidean`.
     """
     anchors, positives, negatives = tf.unstack(embeddings, num=3, axis=1)
     if distance == COSINE:
@@ -59,10 +64,16 @@ def triplet_distances(embeddings: tf.Tensor, distance: str) -> tuple[tf.Tensor, 
 def cosent_loss(
     similarities: tf.Tensor, scores: tf.Tensor, is_row: tf.Tensor, *, scale: float
 ) -> tf.Tensor:
-    """The CoSENT loss of a batch, float32 [] (Huang et al. 2024, "CoSENT").
+    """Return the CoSENT loss of a batch, float32 [] (Huang et al. 2024, "CoSENT").
 
     `log(1 + sum(exp(scale * (s(i) - s(j)))))` over all pairs of rows of which j has the higher
-    score; of cosines and scores, float32 [rows], where `is_row`.
+    score: only the order of the scores counts.
+
+    Args:
+        similarities: cosines s, float32 [rows].
+        scores: float32 [rows].
+        is_row: bool [rows], false for rows that only fill up the batch.
+        scale: factor of the cosines.
     """
     differences = scale * (similarities[:, None] - similarities[None])
     is_pair = (scores[:, None] < scores[None]) & is_row[:, None] & is_row[None]

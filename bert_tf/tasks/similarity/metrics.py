@@ -33,7 +33,10 @@ _SMALLEST_NORM = 1e-12
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SimilarityHost(HostTask):
-    """See `SimilarityModule` for the predictions, and `EmbeddingRecipe` for the fields."""
+    """The task around its graph.
+
+    See `SimilarityModule` for the predictions, and `EmbeddingRecipe` for the fields.
+    """
 
     declaration: ClassVar[ServedTaskDeclaration] = SIMILARITY
 
@@ -72,7 +75,16 @@ class SimilarityHost(HostTask):
 
 
 def pooled_tokens(states: np.ndarray, lengths: np.ndarray, pooling: str) -> np.ndarray:
-    """`pool_tokens` in NumPy, float32 [texts, length, hidden] to [texts, hidden]."""
+    """Pool the states of tokens in NumPy, as `pool_tokens` does in the graph.
+
+    Args:
+        states: float32 [texts, length, hidden].
+        lengths: int [texts], tokens of each.
+        pooling: `mean`, `cls` or `max`.
+
+    Returns:
+        float32 [texts, hidden].
+    """
     if pooling == "cls":
         return states[:, 0]
     is_token = (np.arange(states.shape[1]) < lengths[:, None])[:, :, None]
@@ -83,7 +95,7 @@ def pooled_tokens(states: np.ndarray, lengths: np.ndarray, pooling: str) -> np.n
 
 
 def pair_predictions(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
-    """Vectors [rows, hidden] and their cosines, as an exported model names them."""
+    """Name vectors [rows, hidden] and their cosines as an exported model does."""
     return {
         EMBEDDING: first,
         PAIR_EMBEDDING: second,
@@ -92,7 +104,7 @@ def pair_predictions(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndar
 
 
 def similarities_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Cosines of float [..., hidden] with float [..., hidden], float64 [...]."""
+    """Return the cosines of float [..., hidden] with float [..., hidden], float64 [...]."""
     return np.einsum(
         "...h,...h->...",
         normalized(first.astype(np.float64)),
@@ -101,7 +113,7 @@ def similarities_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def normalized(vectors: np.ndarray) -> np.ndarray:
-    """Vectors [..., hidden] divided by their Euclidean norm, which is at least 1e-12."""
+    """Divide vectors [..., hidden] by their Euclidean norm, which counts as at least 1e-12."""
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.maximum(norms, _SMALLEST_NORM)
 
@@ -114,19 +126,31 @@ _BLOCK_SCORES = 1 << 24  # similarities that are held at once
 class Retrieval:
     """How well anchors find their positives among all positives and negatives.
 
-    `metrics` are means over distinct anchors (`InformationRetrievalEvaluator`), which `errors`
-    count as independent.
+    Attributes:
+        metrics: `mrr@10`, `recall@1`, `recall@10`: means over distinct anchors
+            (`InformationRetrievalEvaluator`).
+        errors: standard errors of these, which count anchors as independent.
+        ranks: int64 [rows], of each row's positive, after texts as similar to the anchor.
+        losses: float64 [rows], cross-entropy of the positive among texts that do not match.
     """
 
-    metrics: dict[str, float]  # `mrr@10`, `recall@1`, `recall@10`
-    errors: dict[str, float]  # standard errors of these
-    ranks: np.ndarray  # int64 [rows], of each row's positive, after texts as similar to the anchor
-    # float64 [rows], cross-entropy of the positive among texts that do not match
+    metrics: dict[str, float]
+    errors: dict[str, float]
+    ranks: np.ndarray
     losses: np.ndarray
 
 
 def retrieval(embeddings: np.ndarray, text_ids: np.ndarray, *, scale: float) -> Retrieval:
-    """Compare every anchor with every distinct positive and negative; see `ranking_logits`."""
+    """Compare every anchor with every distinct positive and negative; see `ranking_logits`.
+
+    Only a block of similarities is held at once, so memory does not grow with the square of the
+    rows.
+
+    Args:
+        embeddings: float32 [rows, texts, hidden]: anchor, positive, any number of negatives.
+        text_ids: int [rows, texts], equal for equal texts.
+        scale: factor of cosines in the loss.
+    """
     from scipy.special import logsumexp  # engines load this file for its predictions
 
     unit = normalized(embeddings)
@@ -157,6 +181,8 @@ def retrieval(embeddings: np.ndarray, text_ids: np.ndarray, *, scale: float) -> 
         ranks[chosen] = [
             np.count_nonzero(scores[row] >= score) for row, score in zip(rows, right, strict=True)
         ]
+        # What is left are texts that do not match: no positive of the anchor, nor the anchor
+        # itself.
         scores[rows, columns] = -np.inf
         own = own_document[begin : begin + block]
         scores[np.flatnonzero(own >= 0), own[own >= 0]] = -np.inf
@@ -177,13 +203,26 @@ def retrieval(embeddings: np.ndarray, text_ids: np.ndarray, *, scale: float) -> 
 
 
 def score_metrics(scores: np.ndarray, similarities: np.ndarray) -> dict[str, float]:
-    """`spearman` and `pearson` of cosines with scores (`EmbeddingSimilarityEvaluator`)."""
+    """Compute `spearman` and `pearson` of cosines with scores (`EmbeddingSimilarityEvaluator`).
+
+    Args:
+        scores, similarities: float [rows].
+    """
     wide = similarities.astype(np.float64)
     return {"spearman": spearman(scores, wide), "pearson": pearson(scores, wide)}
 
 
 def cosent(scores: np.ndarray, similarities: np.ndarray, *, scale: float) -> float:
-    """The CoSENT loss of all rows as one batch, in n log n steps."""
+    """Compute the CoSENT loss of all rows as one batch, in n log n steps; see `cosent_loss`.
+
+    With rows in the order of their scores, those with a higher score are the rest from some place
+    on, so one running sum from the end has the inner sums of all rows.
+
+    Args:
+        scores: float64 [rows].
+        similarities: cosines, float [rows].
+        scale: factor of the cosines.
+    """
     from scipy.special import logsumexp
 
     order = np.argsort(scores, kind="stable")
@@ -195,7 +234,7 @@ def cosent(scores: np.ndarray, similarities: np.ndarray, *, scale: float) -> flo
 
 
 def _position(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Positions of ids in ascending ones, -1 if missing."""
+    """Return the positions of ids in ascending ones, int64 [ids], -1 if missing."""
     places = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
     return np.where(sorted_ids[places] == ids, places, -1)
 
@@ -203,7 +242,14 @@ def _position(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:
 def scored_results(
     lines: Sequence[int], scores: np.ndarray, predicted: Mapping[str, Any], *, scale: float
 ) -> TaskResults:
-    """Measure `predicted_similarity` of scored pairs, by their lines and scores."""
+    """Measure `predicted_similarity` of scored pairs.
+
+    Args:
+        lines: where each row starts in its file.
+        scores: float64 [rows].
+        predicted: outputs by name.
+        scale: factor of cosines in the loss.
+    """
     similarities = np.asarray(predicted["predicted_similarity"])
     warnings: tuple[str, ...] = ()
     if not np.ptp(scores):
@@ -232,8 +278,12 @@ def matched_results(
 ) -> TaskResults:
     """Measure pairs and triplets; each row has the rank of its positive.
 
-    `vectors` are float32 [rows, texts, hidden]: anchor, positive, any number of negatives;
-    `text_ids` int [rows, texts], equal for equal texts.
+    Args:
+        lines: where each row starts in its file.
+        vectors: float32 [rows, texts, hidden]: anchor, positive, any number of negatives.
+        text_ids: int [rows, texts], equal for equal texts.
+        predicted: outputs by name; its first rows are the pairs of anchor and positive.
+        scale: factor of cosines in the loss.
     """
     found = retrieval(vectors, text_ids, scale=scale)
     metrics = {"loss": float(found.losses.mean()), **found.metrics}
@@ -262,6 +312,6 @@ def matched_results(
 
 
 def _first_lines(lines: Sequence[int], ids: np.ndarray) -> list[int]:
-    """The first line that has the text of each row."""
+    """Return the first line that has the text of each row."""
     _, firsts, number = np.unique(ids, return_index=True, return_inverse=True)
     return [lines[row] for row in firsts[number].tolist()]

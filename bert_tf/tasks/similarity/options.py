@@ -107,7 +107,7 @@ class SimilarityConfig(FinetuneConfig):
 
     @property
     def own_metrics(self) -> tuple[str, ...]:
-        """Metrics of rows of this kind, the deciding one first."""
+        """Return the metrics of rows of this kind, the deciding one first."""
         if self.loss == COSENT:
             return SCORE_METRICS
         return TRIPLET_METRICS if self.negative_columns else RETRIEVAL_METRICS
@@ -162,7 +162,14 @@ class SimilarityConfig(FinetuneConfig):
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
-    """Texts with a number are scored pairs, those with one called negative triplets."""
+    """Choose the columns of texts, negatives and scores, and the loss that fits them.
+
+    Texts with a number are scored pairs, those with a column called negative are triplets. See
+    `TaskDeclaration.columns`.
+
+    Raises:
+        UsageError: a needed column is missing, or the labels are classes.
+    """
     loss = table.given.get("loss")
     is_text: dict[str, Any] = {"fits": holds_text, "rank": by_length}
     first = table.column("text_column", "the first text", names=_FIRST, **is_text)

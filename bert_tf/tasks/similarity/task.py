@@ -75,10 +75,19 @@ _POOLED = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SimilarityColumns:
-    text: str  # the anchor, or the first of a scored pair
-    text_pair: str  # its positive, or the second
-    negative: tuple[str, ...]  # texts that do not match the anchor
-    label: str | None  # the score
+    """Names of the columns of a table.
+
+    Attributes:
+        text: the anchor, or the first text of a scored pair.
+        text_pair: its positive, or the second text.
+        negative: texts that do not match the anchor.
+        label: the score; None for pairs and triplets.
+    """
+
+    text: str
+    text_pair: str
+    negative: tuple[str, ...]
+    label: str | None
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -177,7 +186,10 @@ class SimilarityTask(Task):
                 )
 
     def texts(self, source: Table) -> dict[str, list[str]]:
-        """`text` and `text_pair`: the pairs of all rows, then every anchor with its negatives."""
+        """Return `text` and `text_pair`.
+
+        The pairs of all rows come first, then every anchor with its negatives.
+        """
         first, *others = self._columns(source)
         return {
             "text": first * len(others),
@@ -234,7 +246,7 @@ class SimilarityTask(Task):
         return {"embeddings": model(batch, training=training, dropout_key=dropout_key)}
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """The loss, and how many positives are the nearest of all candidates.
+        """Sum losses, and count how many positives are the nearest of all candidates.
 
         Losses that compare rows see only a batch; `measure` gives that of all rows.
         """
@@ -275,7 +287,7 @@ class SimilarityTask(Task):
         return Baseline(chance, "vectors that ignore the texts")
 
     def measure(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
-        """Correlations of scored pairs, else retrieval; the loss is of all rows as one batch."""
+        """Correlate scored pairs, or measure retrieval; the loss is of all rows as one batch."""
         if self.label_column is not None:
             return scored_results(source.lines, self._scores(source), predicted, scale=self.scale)
         first, second = (np.asarray(predicted[name]) for name in (EMBEDDING, PAIR_EMBEDDING))
@@ -296,7 +308,11 @@ class SimilarityTask(Task):
 
     @property
     def ceiling_rows(self) -> int:
-        """2,000 texts if there are matches, as each candidate has a dimension there."""
+        """Return how many rows have 2,000 texts if there are matches.
+
+        Each candidate has a dimension of its own there, so the work grows with the square of the
+        texts.
+        """
         return super().ceiling_rows if self._is_scored else 2000 // len(self.columns.texts)
 
     def known_targets(self, data: TaskData) -> TaskData:
@@ -371,7 +387,11 @@ class SimilarityTask(Task):
 
 
 def text_ids(columns: Sequence[Sequence[str]]) -> np.ndarray:
-    """A number for each text, the same for equal ones: int32 [rows, columns]."""
+    """Return a number for each text, the same for equal ones: int32 [rows, columns].
+
+    Args:
+        columns: texts of each row, by column.
+    """
     numbers: dict[str, int] = {}
     found = [[numbers.setdefault(text, len(numbers)) for text in column] for column in columns]
     return np.array(found, np.int32).T.copy()

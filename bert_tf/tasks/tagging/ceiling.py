@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
 
 def gold_tag_logits(data: TaskData, labels: int) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-    """Return a function from windows, int [n], to logits [n, length, labels] of certain tags."""
+    """Return a function from windows to logits that are certain of the tags.
+
+    Args:
+        data: rows with the target `tag`.
+        labels: number of tags.
+
+    Returns:
+        A function from int [n] to `logits`, float32 [n, length, labels].
+    """
     rows, tags = data.rows, data.token_targets["tag"]
 
     def outputs(chosen: np.ndarray) -> dict[str, np.ndarray]:
@@ -40,6 +48,10 @@ def entity_causes(data: TaskData, scheme: str) -> Iterator[Cause]:
     """Yield why entities that are marked in raw texts cannot be predicted as they are marked.
 
     Words of files are no cause: those without a token count nowhere.
+
+    Args:
+        data: the rows.
+        scheme: of the tags.
     """
     source: TaggedTexts = data.source
     if source.has_words:

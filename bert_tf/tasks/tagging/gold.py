@@ -66,12 +66,14 @@ class LearnedTags(NamedTuple):
 def learned_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> LearnedTags:
     """Return the tags to learn.
 
-    The first of BERT's words in a word of the file has its tag, the others a tag that continues
-    it, so that the model learns whether what is glued to a word belongs to its entity. The first
-    one's is that of HuggingFace's `run_ner.py`, the others' those of its `--label_all_tokens`.
+    The first of BERT's words in a word of the file has its tag, the others a tag that continues it,
+    so that the model learns whether what is glued to a word belongs to its entity. The first one's
+    is that of HuggingFace's `run_ner.py`, the others' those of its `--label_all_tokens`.
 
     Args:
+        texts: labeled rows.
         words: all of BERT's words of the texts.
+        scheme: of the tags.
     """
     if not texts.has_words:
         count = len(words.starts)
@@ -99,7 +101,9 @@ def gold_words(texts: TaggedTexts, found: TextWords, scheme: str) -> TaggedWords
     the gold tags: an entity has every word that it touches.
 
     Args:
+        texts: labeled rows.
         found: words of predictions, which cover all tokens.
+        scheme: of the tags.
     """
     if texts.has_words:
         marks = texts.words
@@ -113,13 +117,14 @@ def gold_words(texts: TaggedTexts, found: TextWords, scheme: str) -> TaggedWords
 
 
 def _tags_of_entities(texts: TaggedTexts, words: TextWords, scheme: str) -> list[str]:
-    """The tag of each word; of two entities that touch a word, the first has it."""
+    """Return the tag of each word; of two entities that touch a word, the first has it."""
     marks = texts.words
     (word_starts, word_ends), (mark_starts, mark_ends) = on_one_axis(
         (words, marks), _lengths(texts)
     )
     first = np.searchsorted(word_ends, mark_starts, side="right")
     last = np.searchsorted(word_starts, mark_ends, side="left")
+    # The word after the last one of all entities before.
     taken = np.maximum.accumulate(np.concatenate([[0], last]))[:-1]
     first = np.maximum(first, taken)
     touches = first < last
@@ -135,7 +140,13 @@ def _lengths(texts: TaggedTexts) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GoldLabels:
-    """The entities of labeled rows by row; without a scheme, the words with a tag other than O."""
+    """The entities of labeled rows; without a scheme, the words with a tag other than O.
+
+    Attributes:
+        labels: type of each entity.
+        lines: line of each, counted from 1.
+        rows: row of each, counted from 0.
+    """
 
     labels: list[str]
     lines: list[int]
@@ -150,7 +161,12 @@ class GoldLabels:
 
 
 def gold_labels(texts: TaggedTexts, scheme: str) -> GoldLabels:
-    """Return the labels of rows as the file has them."""
+    """Return the labels of rows as the file has them.
+
+    Args:
+        texts: labeled rows.
+        scheme: of the tags.
+    """
     marks = np.arange(len(texts.tags))
     labels = texts.tags
     if texts.has_words:

@@ -40,19 +40,34 @@ _SPECIALS = 2  # tokens of a row: [CLS] and [SEP]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WordRows:
-    """Texts ready for a model."""
+    """Texts ready for a model.
 
-    rows: EncodedRows  # one per window
-    texts: np.ndarray  # int64 [windows], the text of each, ascending
+    Attributes:
+        rows: one per window.
+        texts: int64 [windows], the text of each, ascending.
+        words: BERT's words of the texts.
+        windows: int64 [words], the row that predicts each word.
+        positions: int64 [words], of its first token in that row.
+    """
+
+    rows: EncodedRows
+    texts: np.ndarray
     words: TextWords
-    windows: np.ndarray  # int64 [words], the row of each word
-    positions: np.ndarray  # of its first token in the row
+    windows: np.ndarray
+    positions: np.ndarray
 
 
 def encode_words(
     tokenizer: Tokenizer, texts: Sequence[str], *, max_seq_length: int, stride: int
 ) -> WordRows:
-    """Tokenize texts and cuts them into windows that begin `stride` tokens apart."""
+    """Tokenize texts and cut them into windows.
+
+    Args:
+        tokenizer: that of the model.
+        texts: of any length.
+        max_seq_length: tokens of a window at most, [CLS] and [SEP] included.
+        stride: tokens from the begin of a window to that of the next one.
+    """
     tokens = tokenizer.tokenize_with_characters(texts)
     capacity = max_seq_length - _SPECIALS
     owner, start, length = cut_windows(tokens.lengths, capacity, stride=stride)
@@ -69,7 +84,7 @@ def encode_words(
 
 
 def _words(tokenizer: Tokenizer, tokens: TokenizedTexts) -> tuple[np.ndarray, TextWords]:
-    """The first token of each word, int64 [words], and the words."""
+    """Return the first token of each word, int64 [words], and the words."""
     continues = np.array([entry.startswith(CONTINUATION) for entry in tokenizer.vocab])
     begins = ~continues[tokens.ids]
     first = np.flatnonzero(begins)
@@ -83,7 +98,15 @@ def _words(tokenizer: Tokenizer, tokens: TokenizedTexts) -> tuple[np.ndarray, Te
 
 
 def _windows_of_tokens(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The window in which each token has most context, the first of equals."""
+    """Return the window in which each token has most context, the first of equals.
+
+    Args:
+        starts: int64 [windows], the first token of each, in the tokens of all texts end to end.
+        lengths: int64 [windows], tokens of each.
+
+    Returns:
+        int64 [tokens]. The context is the number of tokens on the shorter side.
+    """
     windows = np.repeat(np.arange(len(starts)), lengths)
     tokens = flat_ranges(starts, lengths)
     place = tokens - starts[windows]
@@ -91,6 +114,7 @@ def _windows_of_tokens(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     count = int((starts + lengths).max(initial=0))
     most = np.full(count, -1, np.int64)
     np.maximum.at(most, tokens, context)
+    # In reverse, so that the first of equals is assigned last.
     chosen = np.flatnonzero(context == most[tokens])[::-1]
     window_of_token = np.zeros(count, np.int64)
     window_of_token[tokens[chosen]] = windows[chosen]
@@ -100,6 +124,7 @@ def _windows_of_tokens(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def _rows(
     tokenizer: Tokenizer, tokens: TokenizedTexts, starts: np.ndarray, lengths: np.ndarray
 ) -> EncodedRows:
+    """Return the windows between [CLS] and [SEP]."""
     offsets = offsets_of(lengths + _SPECIALS)
     ids = between_specials(tokens.ids[flat_ranges(starts, lengths)], offsets, tokenizer)
     return EncodedRows(ids=ids, offsets=offsets, second_starts=np.diff(offsets).astype(np.int32))
@@ -107,7 +132,7 @@ def _rows(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggingHost(HostTask):
-    """See `TaggingTask` for the fields."""
+    """The task around its graph; see `TaggingTask` for the fields."""
 
     declaration: ClassVar[ServedTaskDeclaration] = TAGGING
 
@@ -127,12 +152,16 @@ class TaggingHost(HostTask):
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The most likely tag of each token, int32, and its probability, [n, max_seq_length]."""
+        """Return the most likely tag of each token, int32, and its probability.
+
+        Both are [n, max_seq_length].
+        """
         kept = outputs["logits"][:, : self.max_seq_length]
         shape = (len(kept), self.max_seq_length)
         above = kept - kept.max(axis=-1, keepdims=True)
         tags, probabilities = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
         tags[:, : kept.shape[1]] = kept.argmax(axis=-1)
+        # The most likely tag's logit is 0 here, so its softmax is 1 over the sum.
         probabilities[:, : kept.shape[1]] = 1.0 / np.exp(above).sum(axis=-1)
         return {"tags": tags, "probabilities": probabilities}
 
@@ -155,6 +184,11 @@ def prediction_columns(texts: Sequence[str], found: TaggedWords, scheme: str) ->
 
     Entities have `start` and `end` (characters), `label`, `text` and `score`, the mean of their
     words; words have `start`, `end`, `tag` and `score`. The mean of no words is 0.
+
+    Args:
+        texts: texts [rows].
+        found: their words with predicted tags.
+        scheme: of the tags.
     """
     numbers: dict[str, int] = {}
     spans = found.spans(scheme, numbers)
@@ -174,7 +208,13 @@ def prediction_columns(texts: Sequence[str], found: TaggedWords, scheme: str) ->
 
 
 def span_rows(words: TextWords, spans: Spans, names: Sequence[str]) -> list[list[dict[str, Any]]]:
-    """Return the entities of each text with their characters and labels, from `names`."""
+    """Return the entities of each text with their characters and labels.
+
+    Args:
+        words: of the texts.
+        spans: entities, in words.
+        names: label of each kind.
+    """
     rows: list[list[dict[str, Any]]] = [[] for _ in range(len(words.offsets) - 1)]
     owners = np.searchsorted(words.offsets, spans.first, side="right") - 1
     columns = (owners, words.starts[spans.first], words.ends[spans.last - 1], spans.kinds)
@@ -206,6 +246,9 @@ def columns_by_words(
 
     Args:
         given: the words of the rows, joined by blanks to `texts`.
+        texts: texts [rows].
+        predicted: outputs for the texts by name.
+        scheme: of the tags.
     """
     counts, found = given_words(given, texts, predicted_words(predicted))
     tags = tags_of_all(found, counts, scheme)
@@ -222,6 +265,12 @@ def columns_of_rows(
     predicted: Mapping[str, Iterable[Any]],
     settings: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return `columns_by_words` of lists of words; `settings` are the model's `task.json`."""
+    """Return `columns_by_words` of lists of words, see `WordsDeclaration.implementation`.
+
+    Args:
+        rows: words of each row.
+        predicted: outputs for the words, joined by blanks, by name.
+        settings: the model's `task.json`.
+    """
     texts = [" ".join(row) for row in rows]
     return columns_by_words(TextWords.of_rows(rows), texts, predicted, settings["scheme"])

@@ -30,6 +30,7 @@ class TaggingScores:
 
     Args:
         gold, predicted: the words may differ, as far as those of raw texts depend on their tags.
+        scheme: of the tags.
     """
 
     def __init__(self, gold: TaggedWords, predicted: TaggedWords, scheme: str):
@@ -53,17 +54,23 @@ class TaggingScores:
         self._accuracy = float(quotient(hits.sum(), words.sum()))
 
     def metrics(self) -> dict[str, float]:
-        """`f1`, `precision` and `recall` of all entities as seqeval's default mode finds them;
-        `macro_f1`, the mean of the types' F1; `accuracy`, the fraction of words with the right
-        tag; with a scheme `strict_f1`, of the entities that seqeval's strict mode finds.
+        """Return the metrics by name.
+
+        - `f1`, `precision` and `recall` of all entities as seqeval's default mode finds them
+        - `macro_f1`, the mean of the types' F1
+        - `accuracy`, the fraction of words with the right tag
+        - with a scheme `strict_f1`, of the entities that seqeval's strict mode finds
         """
         metrics = {**_entity_metrics(*self._counts), "accuracy": self._accuracy}
         return metrics if self._strict_f1 is None else {**metrics, "strict_f1": self._strict_f1}
 
     def errors(self, texts: int) -> dict[str, float]:
-        """Return standard errors of metrics; the texts, of which there are so many, are the rows.
+        """Return standard errors of metrics, with the texts as rows.
 
         Entities of one text are no independent rows: they are right or wrong together.
+
+        Args:
+            texts: how many texts there are.
         """
         kinds = len(self._numbers)
         by_text = _counts(self._gold, self._predicted, kinds, texts=texts)
@@ -111,7 +118,7 @@ def _places(words: TextWords) -> tuple[np.ndarray, np.ndarray]:
 def _entities(
     found: TaggedWords, scheme: str, numbers: dict[str, int], *, is_strict: bool = False
 ) -> Spans:
-    """Entities by places; new types are added to `numbers`."""
+    """Return entities by places; new types are added to `numbers`."""
     codes, offsets = code_tags(found.tags, scheme, numbers), found.words.offsets
     spans = strict_spans(codes, offsets, scheme) if is_strict else entity_spans(codes, offsets)
     starts, ends = _places(found.words)
@@ -119,7 +126,7 @@ def _entities(
 
 
 def _tags(found: TaggedWords, numbers: dict[str, int]) -> Spans:
-    """Words by places, their tags as types."""
+    """Return words by places, their tags as types."""
     codes = [numbers.setdefault(tag, len(numbers)) for tag in found.tags]
     return Spans(*_places(found.words), np.array(codes, np.int32))
 
@@ -127,7 +134,16 @@ def _tags(found: TaggedWords, numbers: dict[str, int]) -> Spans:
 def _counts(
     gold: Spans, predicted: Spans, kinds: int, *, texts: int | None = None
 ) -> tuple[np.ndarray, ...]:
-    """Entities that are right, predicted, and in the data, each int64 [kinds] or [texts, kinds]."""
+    """Count entities that are right, predicted, and in the data.
+
+    Args:
+        gold, predicted: entities in order, by places, see `_places`.
+        kinds: number of types.
+        texts: number of texts, to count by text.
+
+    Returns:
+        Three arrays, int64 [kinds] or [texts, kinds].
+    """
     place = np.searchsorted(gold.first, predicted.first)
     is_right = place < len(gold.first)
     place = place[is_right]
@@ -167,6 +183,11 @@ def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str)
     """Compare predictions, from `prediction_columns` or an exported model, with labeled rows.
 
     Rows of words are predicted by their words, see `columns_by_words`.
+
+    Args:
+        source: labeled rows.
+        predicted: outputs by name, [rows].
+        scheme: of the tags.
     """
     if source.has_words:
         predicted = columns_by_words(source.words, source.texts, predicted, scheme)

@@ -77,6 +77,11 @@ class TaggingConfig(FinetuneConfig):
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
+    """Choose the columns of words and tags, or of text and entities, see `TaskDeclaration.columns`.
+
+    Raises:
+        UsageError: a needed column is missing.
+    """
     tokens = table.find("tokens_column", names=_TOKENS)
     entities = table.find("entities_column", names=ENTITIES)
     if entities is None and tokens is None:

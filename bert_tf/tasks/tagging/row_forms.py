@@ -18,6 +18,13 @@ from bert_tf.tasks.base.host_task import kept_if_set
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TagColumns:
+    """Names of the columns of a table: of words with tags, or of a text with entities.
+
+    Attributes:
+        tokens, tags: in CoNLL files column numbers; None for the usual ones.
+        sentence: tells the sentences apart if each row is a word; None if unknown.
+    """
+
     text: str
     tokens: str | None
     tags: str | None
@@ -31,16 +38,24 @@ class TaggedText:
 
     The marks are all words of the text, joined by a space, with a tag each; or labeled entities, in
     order, that share no character.
+
+    Attributes:
+        line: of the file, counted from 1.
+        has_words: whether the marks are words.
+        starts, ends: characters of each mark; the end is exclusive.
+        tags: of each mark.
+        lines: of each mark.
+        fault: why the row cannot be used, the reason and the detail.
     """
 
-    line: int  # of the file, counted from 1
+    line: int
     text: str = ""
-    has_words: bool = True  # whether the marks are words
+    has_words: bool = True
     starts: list[int] = dataclasses.field(default_factory=list)
-    ends: list[int] = dataclasses.field(default_factory=list)  # exclusive
+    ends: list[int] = dataclasses.field(default_factory=list)
     tags: list[str] = dataclasses.field(default_factory=list)
     lines: list[int] = dataclasses.field(default_factory=list)
-    fault: Fault | None = None  # why the row cannot be used, the reason and the detail
+    fault: Fault | None = None
 
     def words(self) -> list[str]:
         """Return the texts of the marks."""
@@ -48,6 +63,12 @@ class TaggedText:
 
 
 def row_of_words(line: int, words: list[str], tags: list[str], lines: list[int]) -> TaggedText:
+    """Make a row of words, joined by blanks to its text.
+
+    Args:
+        line: where the row starts.
+        words, tags, lines: of each word.
+    """
     lengths = np.array([len(word) for word in words], np.int64)
     starts = offsets_of(lengths + 1)[:-1]
     return TaggedText(
@@ -78,7 +99,7 @@ class TableForm(TagColumns):
 
     @property
     def has_word_rows(self) -> bool:
-        """Whether each row is a word."""
+        """Return whether each row is a word."""
         return self.sentence is not None or self.ends_at_blank_lines
 
 
@@ -90,7 +111,10 @@ def sentence_row(found: ConllSentence) -> TaggedText:
 
 
 _MARKERS = frozenset(("[CLS]", "[SEP]", "[PAD]"))  # of BERT's input
-_FEWEST_PIECES, _PIECES = 3, 0.01  # number and share of the words
+# Pieces are joined if there are so many, and if they are this share of the words: a text about
+# tokenizers, or a hash tag, has some.
+_FEWEST_PIECES = 3
+_PIECES = 0.01
 _FIRST_PIECES = 0.05  # of the pieces, at most, begin a row, where a long text was cut
 
 
@@ -101,6 +125,11 @@ def with_whole_words(
 
     A word has the tag of its first piece, as BERT does it; the others mostly have one of their own,
     such as X, which no entity has. Files without pieces stay as they are.
+
+    Args:
+        path: the file, for the message.
+        rows: at least one; all have words, or none has.
+        console: is told of pieces; None for no one.
     """
     if not rows[0].has_words:
         return rows

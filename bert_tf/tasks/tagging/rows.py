@@ -82,7 +82,8 @@ def _entities_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText
         raise _Unusable(f"column {form.entities!r} is not a list of entities", shortened(listed))
     spans = sorted(_span(item, text) for item in listed or ())
     for one, other in itertools.pairwise(spans):
-        if one[1] > other[0]:
+        (_, end, _), (start, _, _) = one, other
+        if end > start:
             raise _Unusable("entities overlap", f"{one} and {other}")
     return TaggedText(
         line=line,
@@ -96,7 +97,7 @@ def _entities_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText
 
 
 def _span(item: Any, text: str) -> tuple[int, int, str]:
-    """Start, end and label of an entity in a text."""
+    """Return start, end and label of an entity in a text."""
     start = end = label = expected = None
     if isinstance(item, dict):
         start, end, label = (
@@ -156,7 +157,7 @@ def _is_of_words(text: str, start: int, end: int) -> bool:
 
 
 def _place(value: Any) -> int | None:
-    """A whole number, also as a float or as text."""
+    """Return a whole number, also of a float or a text; None of anything else."""
     if isinstance(value, str) and value.strip().isdecimal():
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -167,7 +168,13 @@ def _place(value: Any) -> int | None:
 def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> TableForm:
     """Find the form of a table by the named columns, which win, and by its first rows.
 
-    Raises UsageError if it has neither form, or a word per row and no column of sentences.
+    Args:
+        path: the table, for messages.
+        columns: names from the options.
+        block: its first rows.
+
+    Raises:
+        UsageError: the table has neither form, or a word per row and no column of sentences.
     """
     form = TableForm(
         tokens=columns.tokens or TOKENS,
@@ -227,7 +234,17 @@ def _has_words(path: str | Path, columns: TagColumns, form: TableForm, block: Ta
 def read_tagged_rows(
     path: str | Path, columns: TagColumns, dialect: TableDialect, console: Console | None
 ) -> Iterator[TaggedText]:
-    """Yield the rows of a file, CoNLL by the ending of its name; raise as `read_tagged_texts`."""
+    """Yield the rows of a file, CoNLL by the ending of its name, usable or not.
+
+    Args:
+        path: the file.
+        columns: names of its columns.
+        dialect: how it is written.
+        console: is told how the rows are read; None for no one.
+
+    Raises:
+        InputError, UsageError: see `read_tagged_texts`.
+    """
     if is_conll(path):
         return _conll_rows(path, columns, dialect)
     return _table_rows(path, columns, dialect, console)

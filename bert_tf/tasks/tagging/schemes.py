@@ -1,5 +1,9 @@
 """Tags of words as entities and back, in the schemes BIO (IOB2), BILOU and IOBES.
 
+A tag is a prefix and a type: `B-PER` begins a person, `I-PER` goes on inside, `L-` (BILOU) or `E-`
+(IOBES) is its last word and `U-` or `S-` its only one; `O` is outside. BIO has the first two alone,
+so its entities end where none goes on.
+
 `entity_spans` reads tags as conlleval.pl of CoNLL-2000 does, and seqeval in its default mode: a tag
 that cannot continue an entity begins one. `strict_spans` leaves such entities out, as seqeval's
 strict mode does. Both are array functions over all sequences end to end.
@@ -11,6 +15,7 @@ accuracy, if every word has a tag other than O.
 from __future__ import annotations
 
 import collections
+import enum
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -22,9 +27,28 @@ from bert_tf.tasks.tagging.options import PLAIN, SCHEMES
 
 OUTSIDE = "O"
 NO_TYPE = "_"  # of tags that are a letter alone
-OUT, BEGIN, INSIDE, END, SINGLE = range(5)  # prefixes
-_LETTERS = {"bio": "OBI", "iobes": "OBIES", "bilou": "OBILU"}
-_PREFIXES = {"O": OUT, "B": BEGIN, "I": INSIDE, "E": END, "L": END, "S": SINGLE, "U": SINGLE}
+
+
+class Prefix(enum.IntEnum):
+    """What a tag says of its word: outside of entities, or which part of one it is."""
+
+    OUT = 0
+    BEGIN = 1
+    INSIDE = 2
+    END = 3
+    SINGLE = 4
+
+
+_LETTERS = {"bio": "OBI", "iobes": "OBIES", "bilou": "OBILU"}  # by number of the prefix
+_PREFIXES = {
+    "O": Prefix.OUT,
+    "B": Prefix.BEGIN,
+    "I": Prefix.INSIDE,
+    "E": Prefix.END,
+    "L": Prefix.END,
+    "S": Prefix.SINGLE,
+    "U": Prefix.SINGLE,
+}
 _TAG = re.compile(r"([BIELSU])(?:-(.+))?", re.DOTALL)
 FRACTION_OF_A_SCHEME = 0.95  # of the tags of words in entities; the others are mistakes
 
@@ -39,21 +63,32 @@ _SHOWN = 3
 
 
 class TagParts(NamedTuple):
-    """A tag's prefix (`BEGIN`, … of this module) and type."""
+    """A tag's prefix and type."""
 
-    prefix: int
+    prefix: Prefix
     kind: str
 
 
 class CodedTags(NamedTuple):
-    """Tags of all words: prefixes, int8, and numbers of types, int32, -1 outside of entities."""
+    """Tags of all words.
+
+    Attributes:
+        prefixes: int8 [words], values of `Prefix`.
+        kinds: int32 [words], numbers of types, -1 outside of entities.
+    """
 
     prefixes: np.ndarray
     kinds: np.ndarray
 
 
 class Spans(NamedTuple):
-    """Entities in order: the first word and the one after the last, int64, and types, int32."""
+    """Entities in order.
+
+    Attributes:
+        first: int64 [entities], the first word of each.
+        last: int64 [entities], the one after the last.
+        kinds: int32 [entities], numbers of types.
+    """
 
     first: np.ndarray
     last: np.ndarray
@@ -61,11 +96,11 @@ class Spans(NamedTuple):
 
 
 def tag_parts(tag: str, scheme: str) -> TagParts | None:
-    """Prefix and type of a tag; None if it is not one of the scheme."""
+    """Return prefix and type of a tag; None if it is not one of the scheme."""
     if tag == OUTSIDE:
-        return TagParts(OUT, "")
+        return TagParts(Prefix.OUT, "")
     if scheme == PLAIN:
-        return TagParts(SINGLE, tag) if tag else None
+        return TagParts(Prefix.SINGLE, tag) if tag else None
     match = _TAG.fullmatch(tag)
     if match is None or match[1] not in _LETTERS[scheme]:
         return None
@@ -73,9 +108,14 @@ def tag_parts(tag: str, scheme: str) -> TagParts | None:
 
 
 def recognized_scheme(counts: Mapping[str, int]) -> str:
-    """The scheme of tags by their counts; `plain` if most have no prefix."""
+    """Return the scheme of tags; `plain` if most have no prefix.
+
+    Args:
+        counts: number of words by tag.
+    """
     inside = {tag: count for tag, count in counts.items() if tag != OUTSIDE}
-    matches = {tag: match for tag in inside if (match := _TAG.fullmatch(tag))}
+    found = {tag: _TAG.fullmatch(tag) for tag in inside}
+    matches = {tag: match for tag, match in found.items() if match is not None}
     matching = sum(inside[tag] for tag in matches)
     if not matches or matching < FRACTION_OF_A_SCHEME * sum(inside.values()):
         return PLAIN
@@ -90,11 +130,13 @@ def recognized_scheme(counts: Mapping[str, int]) -> str:
 
 
 def kinds_of_tags(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """Return the types of tags, each once, in the order of their first occurrence."""
     parts = (tag_parts(tag, scheme) for tag in dict.fromkeys(tags))
     return tuple(dict.fromkeys(part.kind for part in parts if part is not None and part.kind))
 
 
 def scheme_tags(kinds: Sequence[str], scheme: str) -> list[str]:
+    """Return all tags of types but O: those of each prefix that the scheme has."""
     if scheme == PLAIN:
         return list(kinds)
     return [_tag(letter, kind) for kind in kinds for letter in _LETTERS[scheme][1:]]
@@ -105,21 +147,33 @@ def continuing_tag(tag: str, scheme: str) -> str:
 
     O and tags without a scheme stay.
     """
-    return _changed(tag, scheme, {BEGIN: INSIDE, SINGLE: END})
+    return _changed(tag, scheme, {Prefix.BEGIN: Prefix.INSIDE, Prefix.SINGLE: Prefix.END})
 
 
 def closing_tag(tag: str, scheme: str) -> str:
     """Return the tag of a word whose entity ends in the word, if the scheme has one."""
-    return _changed(tag, scheme, {BEGIN: SINGLE, INSIDE: END})
+    return _changed(tag, scheme, {Prefix.BEGIN: Prefix.SINGLE, Prefix.INSIDE: Prefix.END})
 
 
 def inside_tag(tag: str, scheme: str) -> str:
     """Return the tag of a word amid an entity, given any tag of the entity."""
-    return _changed(tag, scheme, {BEGIN: INSIDE, END: INSIDE, SINGLE: INSIDE})
+    return _changed(
+        tag,
+        scheme,
+        {Prefix.BEGIN: Prefix.INSIDE, Prefix.END: Prefix.INSIDE, Prefix.SINGLE: Prefix.INSIDE},
+    )
 
 
 def _changed(tag: str, scheme: str, prefixes: Mapping[int, int]) -> str:
-    """The tag of the same type with another prefix, if it has a prefix and the scheme the other."""
+    """Return the tag of the same type with another prefix.
+
+    The tag stays as it is if it has no prefix, or if the scheme lacks the other one.
+
+    Args:
+        tag: any tag.
+        scheme: of the tag.
+        prefixes: the new prefix by the old one.
+    """
     parts = tag_parts(tag, scheme)
     if scheme == PLAIN or parts is None:
         return tag
@@ -129,29 +183,47 @@ def _changed(tag: str, scheme: str, prefixes: Mapping[int, int]) -> str:
 
 
 def code_tags(tags: Sequence[str], scheme: str, numbers: dict[str, int]) -> CodedTags:
-    """Numbers tags; one that is not of the scheme counts as O. New types are added to `numbers`."""
+    """Turn tags into numbers; one that is not of the scheme counts as O.
+
+    Args:
+        tags: of all words.
+        scheme: of the tags.
+        numbers: of types by name; new ones are added.
+    """
     seen: dict[str, int] = {}
     codes = np.fromiter((seen.setdefault(tag, len(seen)) for tag in tags), np.int64, len(tags))
-    parts = [tag_parts(tag, scheme) or TagParts(OUT, "") for tag in seen]
+    parts = [tag_parts(tag, scheme) or TagParts(Prefix.OUT, "") for tag in seen]
     prefixes = np.array([part.prefix for part in parts], np.int8)
     kinds = np.array(
-        [numbers.setdefault(kind, len(numbers)) if prefix != OUT else -1 for prefix, kind in parts],
+        [
+            numbers.setdefault(kind, len(numbers)) if prefix != Prefix.OUT else -1
+            for prefix, kind in parts
+        ],
         np.int32,
     )
     return CodedTags(prefixes[codes], kinds[codes]) if seen else CodedTags(prefixes, kinds)
 
 
 def entity_spans(tags: CodedTags, offsets: np.ndarray) -> Spans:
-    """Find the entities of any tags; `offsets`, int64 [sequences + 1], bound the sequences."""
+    """Find the entities of any tags.
+
+    An entity begins at a tag that says so (B, U, S), and at one inside that cannot go on: after O,
+    after an end, after another type, at the begin of a sequence. It ends before the next begin or
+    O.
+
+    Args:
+        tags: of all words, sequences end to end.
+        offsets: int64 [sequences + 1], where each sequence begins; the last one ends the last.
+    """
     prefixes, kinds = tags
     is_first = _sequence_starts(offsets)
-    before = np.concatenate([[OUT], prefixes[:-1]])[: len(prefixes)]
-    before[is_first] = OUT
+    before = np.concatenate([[Prefix.OUT], prefixes[:-1]])[: len(prefixes)]
+    before[is_first] = Prefix.OUT
     other_kind = np.concatenate([[-1], kinds[:-1]])[: len(kinds)] != kinds
-    inside = prefixes != OUT
+    inside = prefixes != Prefix.OUT
     begins = inside & (
-        np.isin(prefixes, (BEGIN, SINGLE))
-        | np.isin(before, (OUT, END, SINGLE))
+        np.isin(prefixes, (Prefix.BEGIN, Prefix.SINGLE))
+        | np.isin(before, (Prefix.OUT, Prefix.END, Prefix.SINGLE))
         | other_kind
         | is_first
     )
@@ -162,34 +234,53 @@ def entity_spans(tags: CodedTags, offsets: np.ndarray) -> Spans:
 
 
 def strict_spans(tags: CodedTags, offsets: np.ndarray, scheme: str) -> Spans:
-    """Find the entities whose tags are well-formed, as seqeval's strict mode does."""
+    """Find the entities whose tags are well-formed, as seqeval's strict mode does.
+
+    Runs of words that continue each other are cut first; those that do not begin with B, U or S, or
+    in BILOU and IOBES do not end with their own tags, are left out.
+
+    Args:
+        tags: of all words, sequences end to end.
+        offsets: int64 [sequences + 1], where each sequence begins; the last one ends the last.
+        scheme: of the tags.
+    """
     prefixes, kinds = tags
     is_first = _sequence_starts(offsets)
-    before = np.concatenate([[OUT], prefixes[:-1]])[: len(prefixes)]
+    before = np.concatenate([[Prefix.OUT], prefixes[:-1]])[: len(prefixes)]
     same_kind = np.concatenate([[-1], kinds[:-1]])[: len(kinds)] == kinds
     continues = (
-        np.isin(before, (BEGIN, INSIDE)) & np.isin(prefixes, (INSIDE, END)) & same_kind & ~is_first
+        np.isin(before, (Prefix.BEGIN, Prefix.INSIDE))
+        & np.isin(prefixes, (Prefix.INSIDE, Prefix.END))
+        & same_kind
+        & ~is_first
     )
     first = np.flatnonzero(~continues)
     last = np.append(first[1:], len(prefixes))[: len(first)]
-    is_entity = np.isin(prefixes[first], (BEGIN, SINGLE))
+    is_entity = np.isin(prefixes[first], (Prefix.BEGIN, Prefix.SINGLE))
     if scheme in ("bilou", "iobes"):
-        is_entity &= np.isin(prefixes[last - 1], (END, SINGLE))
+        is_entity &= np.isin(prefixes[last - 1], (Prefix.END, Prefix.SINGLE))
     return Spans(first[is_entity], last[is_entity], kinds[first[is_entity]])
 
 
 def tags_of_spans(spans: Spans, words: int, names: Sequence[str], scheme: str) -> list[str]:
-    """Write the well-formed tags of `words` words from entities that share none."""
+    """Write the well-formed tags of words from entities.
+
+    Args:
+        spans: in order; none shares a word with another.
+        words: how many words there are.
+        names: of the types, by number.
+        scheme: to write the tags in.
+    """
     prefixes = np.zeros(words, np.int64)
     kinds = np.zeros(words, np.int64)
     lengths = spans.last - spans.first
     covered = flat_ranges(spans.first, lengths)
-    prefixes[covered] = INSIDE
+    prefixes[covered] = Prefix.INSIDE
     kinds[covered] = np.repeat(spans.kinds, lengths)
-    prefixes[spans.first] = BEGIN
+    prefixes[spans.first] = Prefix.BEGIN
     if scheme != "bio":
-        prefixes[spans.last - 1] = END
-        prefixes[spans.first[lengths == 1]] = SINGLE
+        prefixes[spans.last - 1] = Prefix.END
+        prefixes[spans.first[lengths == 1]] = Prefix.SINGLE
     if scheme == PLAIN:
         table = np.array([[OUTSIDE, *[name] * 4] for name in names or [""]], object)
     else:
@@ -203,6 +294,7 @@ def _tag(letter: str, kind: str) -> str:
 
 
 def _sequence_starts(offsets: np.ndarray) -> np.ndarray:
+    """Return which words begin a sequence, bool [words]."""
     words = int(offsets[-1])
     starts = np.zeros(words + 1, bool)
     starts[offsets[:-1]] = True
@@ -226,18 +318,25 @@ _USUAL = _Form(is_first=True, separator="-")
 
 
 def are_numbers(tags: Collection[str]) -> bool:
+    """Return whether there are tags, and all are whole numbers."""
     return bool(tags) and all(map(_NUMBER.fullmatch, tags))
 
 
 def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
-    """The tags of a file that the schemes spell otherwise, by their counts, and how.
+    """Find the tags of a file that the schemes spell otherwise.
 
-    | files have | |
-    |---|---|
-    | `b-per`, `B_PER`, `PER-B` | another case, another separator, the prefix at the end |
-    | `B M E S`, `B M E W` | `M` is `I`, `W` is `S` |
-    | `0`, `o`, `OTHER`, `_` | words outside of entities |
-    | `<O>`, `X`, `No-Entity`, any other | the same, where all tags but this one have a prefix |
+        | files have | |
+        |---|---|
+        | `b-per`, `B_PER`, `PER-B` | another case, another separator, the prefix at the end |
+        | `B M E S`, `B M E W` | `M` is `I`, `W` is `S` |
+        | `0`, `o`, `OTHER`, `_` | words outside of entities |
+        | `<O>`, `X`, `No-Entity`, any other | the same, where all tags but this one have a prefix |
+
+    Args:
+        counts: number of words by tag.
+
+    Returns:
+        The usual spelling by tag.
     """
     outside = {tag for tag in counts if tag.casefold() in _OUTSIDES}
     outside |= _without_prefix(counts)
@@ -260,10 +359,13 @@ def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
 
 
 def _without_prefix(counts: Mapping[str, int]) -> set[str]:
-    """The only tag without a prefix, if it is not the type of another one; empty without one.
+    """Return the only tag without a prefix, if it is not the type of another one.
 
     `PER` beside `B-PER` is a mistake, and so are two such tags, one of which may be outside, and
     one that hardly any word has.
+
+    Returns:
+        A set of one tag; an empty one if there is none.
     """
     bare = {tag for tag in counts if not any(_possible(tag))}
     others = {tag: count for tag, count in counts.items() if tag not in bare}
@@ -276,6 +378,7 @@ def _without_prefix(counts: Mapping[str, int]) -> set[str]:
 
 
 def shown_spellings(spelled: Mapping[str, str]) -> str:
+    """List the first three spellings, and count the rest."""
     pairs = list(spelled.items())
     first, *others = [f"{tag!r} {{}}as {new}" for tag, new in pairs[:_SHOWN]]
     more = f" and {len(pairs) - _SHOWN:,} more alike" if len(pairs) > _SHOWN else ""
@@ -283,7 +386,12 @@ def shown_spellings(spelled: Mapping[str, str]) -> str:
 
 
 def _readings(counts: Mapping[str, int], *, has_outside: bool) -> dict[str, _Reading]:
-    """The tags in the form that nearly all have; none if that is no scheme's."""
+    """Return the tags in the form that nearly all have; none if that is no scheme's.
+
+    Args:
+        counts: number of words by tag.
+        has_outside: whether other words are outside of entities.
+    """
     found: dict[_Form, dict[str, _Reading]] = collections.defaultdict(dict)
     for tag in counts:
         for reading in _possible(tag):
@@ -305,6 +413,7 @@ def _readings(counts: Mapping[str, int], *, has_outside: bool) -> dict[str, _Rea
 
 
 def _possible(tag: str) -> Iterator[_Reading]:
+    """Yield the ways to read a tag as a letter and a type."""
     if len(tag) == 1:
         if tag.upper() in _PREFIX_LETTERS:
             yield _Reading(_Form(True, ""), tag.upper(), "")

@@ -49,21 +49,29 @@ _BRACKETS = re.compile(r"(\([^()*]+)*\*?\)*")  # (PERSON*, *, *), (GPE)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggedTexts(FileRows):
-    """Rows whose marks, words if `has_words`, are end to end."""
+    """Rows whose marks, words or entities, are end to end.
+
+    Attributes:
+        has_words: whether the marks are words.
+        offsets: int64 [rows + 1], where the marks of a row begin and end.
+        starts, ends: int64 [marks], characters in the row's text; the end is exclusive.
+        tags: of each mark.
+        mark_lines: line of each mark, counted from 1.
+    """
 
     row_fields: ClassVar[tuple[str, ...]] = ("texts",)
 
     texts: list[str]
     has_words: bool
-    offsets: np.ndarray  # int64 [rows + 1], where the marks of a row begin and end
-    starts: np.ndarray  # int64 [marks], characters in the row's text
-    ends: np.ndarray  # exclusive
+    offsets: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
     tags: list[str]
     mark_lines: list[int]
 
     @property
     def owners(self) -> np.ndarray:
-        """The row of each mark, int64 [marks]."""
+        """Return the row of each mark, int64 [marks]."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def marks_of_rows(self) -> Iterator[tuple[list[str], list[str]]]:
@@ -74,12 +82,12 @@ class TaggedTexts(FileRows):
 
     @property
     def words(self) -> TextWords:
-        """The marks as words."""
+        """Return the marks as words."""
         return TextWords(offsets=self.offsets, starts=self.starts, ends=self.ends)
 
     @property
     def marked(self) -> list[list[dict[str, Any]]]:
-        """The `{start, end, label}` of each row's marks."""
+        """Return the `{start, end, label}` of each row's marks."""
         marks = zip(self.starts.tolist(), self.ends.tolist(), self.tags, strict=True)
         listed = [{"start": start, "end": end, "label": tag} for start, end, tag in marks]
         bounds = itertools.pairwise(self.offsets.tolist())
@@ -108,8 +116,16 @@ def read_tagged_texts(
 ) -> TaggedTexts:
     """Read a file whole, its tags unchanged: CoNLL by the ending of its name, otherwise a table.
 
-    `max_rows` counts rejected rows (0: all). Raises InputError if no row can be used or they take
-    too much memory, UsageError if the file is missing or lacks a column.
+    Args:
+        path: the file.
+        columns: names of its columns.
+        dialect: how it is written.
+        max_rows: how many of its first rows are read, rejected ones included; 0 for all.
+        console: is told how the rows are read; None for no one.
+
+    Raises:
+        InputError: no row can be used, or they take too much memory.
+        UsageError: the file is missing or lacks a column.
     """
     budget = TableBudget(path, dialect.max_table_megabytes)
     usable: list[TaggedText] = []
@@ -148,9 +164,17 @@ def usual_tags(
     console: Console,
     known: Collection[str] = (),
 ) -> TaggedTexts:
-    """Write tags as the schemes spell them, see `usual_spellings`, except `known` ones.
+    """Write tags as the schemes spell them, see `usual_spellings`.
 
-    `names` are those of numbers, which plain tags may be; UsageError if they are missing.
+    Args:
+        texts: rows as they were read.
+        scheme: the option, or the model's scheme.
+        names: of tags that are numbers, in order.
+        known: tags and types of the model, which stay as they are; () in training.
+
+    Raises:
+        UsageError: tags are numbers without names, or in brackets.
+        RowsRejected: no row has only numbers of `names`.
     """
     if not texts.has_words:
         if not known:
@@ -220,7 +244,11 @@ def check_sentence_column(texts: TaggedTexts, column: str | None) -> None:
 
 
 def scheme_of(texts: TaggedTexts, wanted: str) -> str:
-    """The `wanted` scheme, or that of a file's tags; UsageError if their prefixes are unclear."""
+    """Return the wanted scheme, or that of a file's tags for `auto`.
+
+    Raises:
+        UsageError: only some of the tags have a prefix.
+    """
     if wanted != AUTO:
         return wanted
     if not texts.has_words:
@@ -244,10 +272,17 @@ def scheme_of(texts: TaggedTexts, wanted: str) -> str:
 def checked_tags(
     texts: TaggedTexts, scheme: str, kinds: Collection[str] | None, console: Console
 ) -> TaggedTexts:
-    """Reject rows with unknown tags, and converts the others to the model's scheme.
+    """Reject rows with unknown tags, and convert the others to the model's scheme.
 
-    Reads tags that are not well-formed as `entity_spans`. `kinds` are the model's types; None
-    learns all. Raises InputError if no row is left.
+    Tags that are not well-formed are read as by `entity_spans`, with a warning.
+
+    Args:
+        texts: rows, as of `usual_tags`.
+        scheme: the model's.
+        kinds: the model's types; None learns all.
+
+    Raises:
+        RowsRejected: no row is left.
     """
     if not texts.has_words:
         _warn_of_cut_words(texts, console)
@@ -259,8 +294,8 @@ def checked_tags(
         [parts[tag] is None for tag in texts.tags],
         "tag is empty" if own == PLAIN else f"tag is not one of {own.upper()}",
     )
-    named = [[part.kind] if (part := parts[tag]) and part.kind else [] for tag in texts.tags]
-    texts = _known(texts, named, kinds)
+    names = {tag: [part.kind] if part and part.kind else [] for tag, part in parts.items()}
+    texts = _known(texts, [names[tag] for tag in texts.tags], kinds)
     if scheme == PLAIN:
         return texts
     seen = have_characters(texts.texts, texts.words)
@@ -269,7 +304,7 @@ def checked_tags(
 
 
 def _well_formed(texts: TaggedTexts, seen: np.ndarray, own: str, scheme: str) -> list[str]:
-    """Tags in a scheme; words that are not `seen`, bool [words], interrupt no entity."""
+    """Return tags in a scheme; words that are not `seen`, bool [words], interrupt no entity."""
     tags = [texts.tags[word] for word in np.flatnonzero(seen).tolist()]
     found = TaggedWords.gold(texts.words.selected(seen), tags)
     numbers: dict[str, int] = {}
@@ -279,7 +314,7 @@ def _well_formed(texts: TaggedTexts, seen: np.ndarray, own: str, scheme: str) ->
 
 
 def _own_scheme(texts: TaggedTexts, scheme: str) -> str:
-    """The scheme of a file's tags; the model's if it fits all of them."""
+    """Return the scheme of a file's tags; the model's if it fits all of them."""
     counts = collections.Counter(texts.tags)
     if all(tag_parts(tag, scheme) for tag in counts):
         return scheme
@@ -290,6 +325,12 @@ def _own_scheme(texts: TaggedTexts, scheme: str) -> str:
 def _known(
     texts: TaggedTexts, named: list[list[str]], kinds: Collection[str] | None
 ) -> TaggedTexts:
+    """Reject rows with types that the model does not know.
+
+    Args:
+        named: types of each mark, none for O.
+        kinds: the model's types; None knows all.
+    """
     if kinds is None:
         return texts
     known = set(kinds)
@@ -308,6 +349,13 @@ def _known(
 def _rejected(
     texts: TaggedTexts, is_fault: list[bool], reason: str, likely: Mapping[str, str] = {}
 ) -> TaggedTexts:
+    """Reject the rows of marks with a fault.
+
+    Args:
+        is_fault: of each mark.
+        reason: of the rejects.
+        likely: tags that were likely meant, by tag.
+    """
     faults: dict[int, Fault] = {}
     owners = texts.owners
     for mark in np.flatnonzero(is_fault).tolist():
@@ -323,6 +371,7 @@ def _rejected(
 def _ill_formed(
     texts: TaggedTexts, well_formed: list[str], seen: np.ndarray, scheme: str
 ) -> Iterator[str]:
+    """Yield a line on the tags that were not well-formed."""
     marks = [
         mark
         for mark, (tag, right) in enumerate(zip(texts.tags, well_formed, strict=True))
@@ -344,7 +393,7 @@ def _ill_formed(
 
 
 def _warn_of_cut_words(texts: TaggedTexts, console: Console) -> None:
-    """Entities that begin or end inside of a word: the model only knows whole words."""
+    """Warn of entities that begin or end inside of a word: the model only knows whole words."""
     cut = np.flatnonzero(begin_or_end_in_words(texts.texts, texts.words))
     if len(cut):
         first = int(cut[0])

@@ -36,12 +36,8 @@ from bert_tf.tasks.tagging.metrics import tagging_results
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
 from bert_tf.tasks.tagging.row_forms import TagColumns
 from bert_tf.tasks.tagging.schemes import (
-    BEGIN,
-    END,
-    INSIDE,
-    OUT,
     OUTSIDE,
-    SINGLE,
+    Prefix,
     TagParts,
     closing_tag,
     kinds_of_tags,
@@ -66,17 +62,24 @@ _MANY_LABELS, _MOST_LABELS_PER_ENTITY = 100, 0.05  # more of both are reason to 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggingTask(Task):
-    """A tag for each word (Devlin et al. 2019, section 5.3), by the word's first token."""
+    """A tag for each word (Devlin et al. 2019, section 5.3), by the word's first token.
+
+    Attributes:
+        scheme: how tags mark entities, `plain` if they do not.
+        labels: tags in the order of the logits.
+        window_stride: tokens from the begin of a window to that of the next one.
+        tag_names: names of tags that files have as numbers.
+    """
 
     declaration: ClassVar[TaskDeclaration] = TAGGING
     ceiling_metrics: ClassVar[tuple[str, ...]] = ("f1", "offset_f1")
 
     columns: TagColumns
-    scheme: str  # how tags mark entities, `plain` if they do not
-    labels: tuple[str, ...]  # tags in the order of the logits
+    scheme: str
+    labels: tuple[str, ...]
     max_seq_length: int
-    window_stride: int  # tokens between two windows
-    tag_names: tuple[str, ...] = kept_if_set(())  # of tags that files have as numbers
+    window_stride: int
+    tag_names: tuple[str, ...] = kept_if_set(())
 
     @classmethod
     def from_training(cls, config: TaggingConfig, console: Console) -> tuple[Self, TaggedTexts]:
@@ -118,7 +121,7 @@ class TaggingTask(Task):
     def read(
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN_DIALECT
     ) -> TaggedTexts:
-        """Reject rows with a type that the model does not know."""
+        """Read labeled rows, and reject those with a type that the model does not know."""
         texts = read_tagged_texts(path, self.columns, dialect=dialect, console=console)
         known = {*self.labels, *self.kinds}
         texts = usual_tags(texts, self.scheme, self.tag_names, console, known)
@@ -275,15 +278,15 @@ def _entropy(counts: np.ndarray) -> float | None:
 
 
 def entity_tags(labels: Sequence[str], scheme: str) -> list[EntityTag]:
-    """Return what the exported graph knows of the labels."""
-    parts = [tag_parts(label, scheme) or TagParts(OUT, "") for label in labels]
-    joining = (SINGLE,) if scheme == PLAIN else (INSIDE, END)
+    """Return what the exported graph knows of the labels, in their order."""
+    parts = [tag_parts(label, scheme) or TagParts(Prefix.OUT, "") for label in labels]
+    joining = (Prefix.SINGLE,) if scheme == PLAIN else (Prefix.INSIDE, Prefix.END)
     return [
         EntityTag(
             label,
             kind,
-            opens=prefix in (BEGIN, SINGLE),
-            closes=prefix in (OUT, END, SINGLE),
+            opens=prefix in (Prefix.BEGIN, Prefix.SINGLE),
+            closes=prefix in (Prefix.OUT, Prefix.END, Prefix.SINGLE),
             joins=prefix in joining,
             closed=closing_tag(label, scheme),
         )
@@ -292,7 +295,11 @@ def entity_tags(labels: Sequence[str], scheme: str) -> list[EntityTag]:
 
 
 def learned_labels(texts: TaggedTexts, scheme: str) -> tuple[str, ...]:
-    """O first, then every tag of the types that occur, sorted."""
+    """Return the labels of the logits: O first, then every tag of the types that occur, sorted.
+
+    Raises:
+        InputError: every word has the same tag.
+    """
     is_tagged = texts.has_words
     kinds = kinds_of_tags(texts.tags, scheme) if is_tagged else tuple(dict.fromkeys(texts.tags))
     tags = sorted(scheme_tags(kinds, scheme))
@@ -307,13 +314,13 @@ def learned_labels(texts: TaggedTexts, scheme: str) -> tuple[str, ...]:
 
 
 def label_rows(texts: TaggedTexts, scheme: str) -> LabelRows:
-    """The type of each entity, or without a scheme the tag of each word, with its line."""
+    """Count the type of each entity, or without a scheme the tag of each word, with its line."""
     gold = gold_labels(texts, scheme)
     return LabelRows(texts.source, gold.labels, gold.lines, noun=_noun(scheme))
 
 
 def label_doubts(rows: LabelRows, scheme: str) -> Iterator[str]:
-    """Lines on likely mistakes: a wrong column, or as of `suspicious_labels`."""
+    """Yield lines on likely mistakes: a wrong column, or what `suspicious_labels` finds."""
     count = rows.counts.total()
     if len(rows.counts) <= max(_MANY_LABELS, _MOST_LABELS_PER_ENTITY * count):
         yield from suspicious_labels(rows)

@@ -39,7 +39,14 @@ def with_sentences(
 ) -> TableForm:
     """Add how sentences are told apart if each row is a word, by the first rows of the table.
 
-    Raises UsageError if that is unclear, or a named column is missing.
+    Args:
+        path: the table, for messages.
+        columns: names from the options.
+        form: of the table so far.
+        block: its first rows.
+
+    Raises:
+        UsageError: it is unclear which rows make a sentence, or a named column is missing.
     """
     values = [row.get(form.tokens) for row in block.rows]
     likely = (name for name in block.columns if _SENTENCE.fullmatch(name.strip()))
@@ -67,7 +74,7 @@ def with_sentences(
 
 
 def _sentence_name(row: dict[str, Any], column: str) -> str:
-    """Name of the sentence that begins with a row; empty if the one before goes on."""
+    """Return the name of the sentence that begins with a row; empty if the one before goes on."""
     name = cell_text(row.get(column)).strip()
     return "" if name.lower() in GAPS else name
 
@@ -77,8 +84,9 @@ def _sentences(rows: Iterable[dict[str, Any]], column: str) -> int:
     count, before = 0, ""
     for row in rows:
         value = _sentence_name(row, column)
-        count += bool(value) and value != before
-        before = value or before
+        if value and value != before:
+            count += 1
+            before = value
     return count
 
 
@@ -87,7 +95,14 @@ def sentences_of_rows(
 ) -> Iterator[TaggedText]:
     """Join rows that have a word each; one that cannot be used spoils its sentence.
 
-    Raises InputError if a sentence comes back after others, see `_SentenceOrder`.
+    Args:
+        path: the table, for messages.
+        blocks: all of its rows.
+        form: as of `with_sentences`.
+        console: is told how sentences are told apart; None for no one.
+
+    Raises:
+        InputError: a sentence comes back after others, see `_SentenceOrder`.
     """
     order = _SentenceOrder(path, form)
     if console is not None:
@@ -134,7 +149,7 @@ def _rows_and_ends(
 ) -> Iterator[tuple[int, dict[str, Any] | Reject | None]]:
     """Yield lines and rows of blocks; None in place of blank lines, unless a column has sentences.
 
-    So are rows without a word and a tag, as pandas writes blank lines.
+    Rows without a word and a tag, as pandas writes blank lines, count as blank lines.
     """
     expected = None  # the line after the last row, if known
     for block in blocks:
@@ -161,7 +176,10 @@ def _line_ends(raw: str) -> int:
 def _sentence_key(
     row: dict[str, Any] | Reject, form: TableForm, before: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """What tells the sentence of a row from others; that of the row before in place of blanks."""
+    """Return what tells the sentence of a row from others.
+
+    It consists of the names of document and sentence; blanks take those of the row before.
+    """
     columns = [column for column in (form.document, form.sentence) if column is not None]
     if isinstance(row, Reject) or not columns:
         return before
@@ -188,7 +206,16 @@ class _SentenceOrder:
         self._restarts = 0
 
     def begin(self, key: tuple[str, ...], line: int, last: ConllSentence | None) -> None:
-        """Note that a sentence begins after another one; raise InputError if it is no new one."""
+        """Note that a sentence begins after another one.
+
+        Args:
+            key: of the sentence, see `_sentence_key`.
+            line: where it begins.
+            last: the sentence before.
+
+        Raises:
+            InputError: it is no new sentence.
+        """
         if self._form.sentence is None:
             return
         number = _last_number(key[-1])

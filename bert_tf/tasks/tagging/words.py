@@ -29,10 +29,8 @@ from bert_tf.data.text.punctuation import are_punctuation, are_words_alone
 from bert_tf.tasks.base.prediction_rows import json_values
 from bert_tf.tasks.tagging.options import PLAIN
 from bert_tf.tasks.tagging.schemes import (
-    END,
-    INSIDE,
     OUTSIDE,
-    SINGLE,
+    Prefix,
     Spans,
     closing_tag,
     code_tags,
@@ -43,15 +41,20 @@ from bert_tf.tasks.tagging.schemes import (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextWords:
-    """The words of texts, end to end."""
+    """The words of texts, end to end.
 
-    offsets: np.ndarray  # int64 [texts + 1], where the words of a text begin and end
-    starts: np.ndarray  # int64 [words], characters of the text
-    ends: np.ndarray  # exclusive
+    Attributes:
+        offsets: int64 [texts + 1], where the words of a text begin and end.
+        starts, ends: int64 [words], characters of the text; the end is exclusive.
+    """
+
+    offsets: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
 
     @property
     def owners(self) -> np.ndarray:
-        """The text of each word, int64 [words]."""
+        """Return the text of each word, int64 [words]."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def selected(self, is_kept: np.ndarray) -> TextWords:
@@ -109,12 +112,14 @@ class TaggedWords:
 def word_ranges(
     outer: TextWords, inner: TextWords, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which `inner` words begin in each `outer` one: the first and the one after the last.
-
-    Both are int64 [outer words], and equal where there is none.
+    """Return which `inner` words begin in each `outer` one.
 
     Args:
+        outer, inner: words of the same texts.
         lengths: int64 [texts], the characters of each text.
+
+    Returns:
+        The first and the one after the last, both int64 [outer words], equal where there is none.
     """
     (outer_starts, outer_ends), (starts, _) = on_one_axis((outer, inner), lengths)
     first = np.searchsorted(starts, outer_starts, side="left")
@@ -124,7 +129,15 @@ def word_ranges(
 def on_one_axis(
     of_texts: Sequence[TextWords], lengths: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return starts and ends on one axis, the characters of a text after the last one's."""
+    """Return starts and ends on one axis, the characters of a text after the last one's.
+
+    With one axis for all texts, a single binary search serves them all. A place between two texts
+    keeps them apart.
+
+    Args:
+        of_texts: words of the same texts, several times.
+        lengths: int64 [texts], the characters of each text.
+    """
     bases = offsets_of(lengths + 1)
     return [
         (words.starts + bases[words.owners], words.ends + bases[words.owners]) for words in of_texts
@@ -154,7 +167,7 @@ def joined_words(texts: Sequence[str], found: TaggedWords, scheme: str) -> Tagge
     is_inside[1:] = (kinds[1:] >= 0) & (kinds[1:] == kinds[:-1])
     is_glued[1:] = (owners[1:] == owners[:-1]) & (words.starts[1:] == words.ends[:-1])
     at_mark[1:] = is_mark[1:] | is_mark[:-1]
-    is_closed[1:] = np.isin(prefixes[:-1], (END, SINGLE))
+    is_closed[1:] = np.isin(prefixes[:-1], (Prefix.END, Prefix.SINGLE))
     joins = is_inside & is_glued
     if scheme == PLAIN:
         joins &= at_mark
@@ -162,11 +175,11 @@ def joined_words(texts: Sequence[str], found: TaggedWords, scheme: str) -> Tagge
         has_more = np.bincount(number, weights=~is_mark, minlength=1) > 0
         joins &= has_more[number]
     else:
-        joins &= np.isin(prefixes, (INSIDE, END)) & (at_mark | is_closed)
+        joins &= np.isin(prefixes, (Prefix.INSIDE, Prefix.END)) & (at_mark | is_closed)
 
     first = np.flatnonzero(~joins)
     after = np.append(first[1:], count)[: len(first)]
-    closing_parts = offsets_of(joins & (prefixes == END))
+    closing_parts = offsets_of(joins & (prefixes == Prefix.END))
     closes = closing_parts[after] > closing_parts[first]
     tags = [found.tags[word] for word in first.tolist()]
     for word in np.flatnonzero(closes).tolist():
@@ -184,6 +197,10 @@ def basic_words(texts: Sequence[str], words: TextWords) -> TextWords:
 
     These do not depend on predictions, so gold entities of texts are measured in them. Characters
     that the tokenizer drops belong to the word before, as in its offsets.
+
+    Args:
+        texts: texts [n].
+        words: of these; none has a blank in it.
     """
     lengths = np.array([len(text) for text in texts], np.int64)
     ((starts, ends),) = on_one_axis((words,), lengths)
@@ -231,7 +248,11 @@ _DROPPED, _BLANK, _PART = -1, 0, 1
 
 
 def _width(codes: np.ndarray) -> np.ndarray:
-    """What characters are to an uncased tokenizer: `_DROPPED`, `_BLANK` or `_PART` of a word."""
+    """Return what characters are to an uncased tokenizer.
+
+    Returns:
+        int8, `_DROPPED`, `_BLANK` or `_PART` of a word.
+    """
     kinds, number = np.unique(codes, return_inverse=True)
     normal = [normalize_code_point(chr(code), lowercase=True) for code in kinds.tolist()]
     widths = {"": _DROPPED, " ": _BLANK}
@@ -239,13 +260,14 @@ def _width(codes: np.ndarray) -> np.ndarray:
 
 
 def _begin_with_punctuation(texts: Sequence[str], words: TextWords) -> np.ndarray:
+    """Return which words begin with punctuation, bool [words]."""
     lengths = np.array([len(text) for text in texts], np.int64)
     ((starts, _),) = on_one_axis((words,), lengths)
     return are_punctuation(_code_points(texts)[starts])
 
 
 def _code_points(texts: Sequence[str]) -> np.ndarray:
-    """The characters on the axis of `on_one_axis`, uint32."""
+    """Return the characters on the axis of `on_one_axis`, uint32."""
     return np.frombuffer("".join(f"{text}\n" for text in texts).encode("utf-32-le"), np.uint32)
 
 
@@ -254,6 +276,9 @@ def predicted_words(predicted: Mapping[str, Iterable[Any]]) -> TaggedWords:
 
     Models of earlier releases list BERT's words without scores; they get that of their text,
     `mean_score`.
+
+    Args:
+        predicted: outputs by name, [rows].
     """
     rows = json_values(predicted["predicted_tags"])
     items = [item for row in rows for item in row]
@@ -278,6 +303,7 @@ def given_words(
 
     Args:
         given: the words of rows, joined by blanks to `texts`.
+        texts: texts [rows].
         predicted: what a model predicts for the texts.
     """
     lengths = np.array([len(text) for text in texts], np.int64)
@@ -295,10 +321,12 @@ def tags_of_all(found: TaggedWords, counts: np.ndarray, scheme: str) -> list[str
     Args:
         found: the words that have a token.
         counts: bool [words], which these are, see `given_words`.
+        scheme: of the tags.
     """
     tags = np.full(len(counts), OUTSIDE, object)
     tags[counts] = found.tags
     spans, place = found.spans(scheme, {}), np.flatnonzero(counts)
+    # Entities as +1 and -1 at their bounds: a running sum above 0 is inside of one.
     bounds = np.zeros(len(counts) + 1, np.int64)
     bounds[place[spans.first]] += 1
     bounds[place[spans.last - 1]] -= 1

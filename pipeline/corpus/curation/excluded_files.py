@@ -33,7 +33,15 @@ _Rows = tuple[Iterable[tuple[int, Any]], list[Reject]]
 
 
 def match_excluded(config: CorpusSection, files: Sequence[FileInfo]) -> list[FileInfo]:
-    """Find the files; raise UsageError for no file, or one that is also a file of the corpus."""
+    """Find the files of `exclude`.
+
+    Args:
+        config: patterns of the files.
+        files: of the corpus.
+
+    Raises:
+        UsageError: a pattern matches no file, or one that is also a file of the corpus.
+    """
     corpus = {path_of(file.path).resolve() for file in files} if config.exclude else set()
     found: dict[str, FileInfo] = {}
     for pattern in config.exclude:
@@ -50,7 +58,19 @@ def match_excluded(config: CorpusSection, files: Sequence[FileInfo]) -> list[Fil
 def store_excluded(
     config: CorpusSection, files: Sequence[FileInfo], store: BlobStore
 ) -> tuple[Exclusion | None, list[str]]:
-    """Make the texts available to workers; return warnings too, and raises as `read_excluded`."""
+    """Make the texts available to workers.
+
+    Args:
+        config: how to clean texts, and what to do with documents that share some.
+        files: as `match_excluded` found them.
+        store: that all workers see.
+
+    Returns:
+        What workers apply, None without files; and warnings about rows that cannot be read.
+
+    Raises:
+        InputError: see `read_excluded`.
+    """
     if not files:
         return None, []
     texts, warnings = read_excluded(config, files)
@@ -60,9 +80,17 @@ def store_excluded(
 def read_excluded(
     config: CorpusSection, files: Sequence[FileInfo]
 ) -> tuple[ExcludedTexts, list[str]]:
-    """Read all texts, and returns warnings about rows that cannot be read.
+    """Read all texts.
 
-    Raises InputError for a file without text, or as the readers do.
+    Args:
+        config: how to clean them, as the corpus is.
+        files: tables, SQuAD JSON or text.
+
+    Returns:
+        The texts, and warnings about rows that cannot be read.
+
+    Raises:
+        InputError: a file has no text, or as the readers do.
     """
     parts: list[tuple[np.ndarray, ...]] = []
     warnings = []
@@ -86,7 +114,17 @@ def read_excluded(
 
 
 def read_texts(file: FileInfo, config: CorpusSection) -> Iterator[tuple[DocumentBlock, np.ndarray]]:
-    """Yield texts, cleaned as the corpus is, and the sentences where each begins and ends."""
+    """Yield texts, cleaned as the corpus is, and the sentences where each begins and ends.
+
+    Boilerplate stays: a file of texts to exclude has none, but short lines that look like some.
+
+    Args:
+        file: a table, SQuAD JSON or text.
+        config: how to clean.
+
+    Yields:
+        A block, and int64 [texts + 1], offsets into its sentences.
+    """
     rules = DocumentRules(
         cleaning=tuple(step for step in config.cleaning if step != "boilerplate"),
         personal_data=PersonalData.from_config(config),
@@ -98,12 +136,14 @@ def read_texts(file: FileInfo, config: CorpusSection) -> Iterator[tuple[Document
 
 
 def _read_text(file: FileInfo) -> Iterator[RawBlock]:
+    """Read the paragraphs of a file of text."""
     config = CorpusSection(input=(file.path,))
     layouts = look_at_text(config, [file]).layouts
     return read_file(file.path, config, layouts, _BLOCK_BYTES)
 
 
 def _read_table(path: str) -> Iterator[RawBlock]:
+    """Read the texts in all cells of a table."""
     for rows, rejects in _squad_rows(path) if is_squad_json(path, open_stored) else _rows(path):
         texts = [(line, text) for line, value in rows for text in _strings(value)]
         data = [text.encode("utf-8", "surrogatepass") for _, text in texts]
@@ -112,22 +152,26 @@ def _read_table(path: str) -> Iterator[RawBlock]:
 
 
 def _squad_rows(path: str) -> Iterator[_Rows]:
+    """Yield lines with questions and their contexts, each context once, and rejects."""
     entries = read_squad_entries(path, PLAIN, open_stored)
-    while taken := list(itertools.islice(entries, _ENTRIES)):
-        faults = [Reject(path, line, *fault) for line, _, _, fault in taken if fault]
-        before = [None, *(context for _, context, _, _ in taken)]
-        # Questions share their context.
-        yield (
-            [
-                (line, question if context is shared else (context, question))
-                for shared, (line, context, question, fault) in zip(before, taken, strict=False)
-                if not fault
-            ],
-            faults,
-        )
+    while True:
+        taken = list(itertools.islice(entries, _ENTRIES))
+        if not taken:
+            return
+        rejects: list[Reject] = []
+        rows: list[tuple[int, Any]] = []
+        before = None
+        for line, context, question, fault in taken:
+            if fault:
+                rejects.append(Reject(path, line, *fault))
+            else:  # questions on one context follow each other
+                rows.append((line, question if context is before else (context, question)))
+            before = context
+        yield rows, rejects
 
 
 def _rows(path: str) -> Iterator[_Rows]:
+    """Yield lines with rows of a table, and rejects."""
     for number, block in enumerate(read_table_blocks(path, opener=open_stored)):
         if number == 0 and block.header is not None:  # a row, where the file has no header
             yield [(block.header.line, block.header.columns)], []
@@ -135,6 +179,7 @@ def _rows(path: str) -> Iterator[_Rows]:
 
 
 def _strings(value: Any) -> Iterator[str]:
+    """Yield all texts in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list | tuple):

@@ -1,5 +1,20 @@
-"""Finds text that documents share with others, such as evaluation data: 13-grams of folded words
-(Brown et al. 2020, arXiv:2005.14165, appendix C), or the whole of a shorter text.
+"""Finds text that documents share with others, such as evaluation data.
+
+Shared are 13-grams of folded words (Brown et al. 2020, arXiv:2005.14165, appendix C), or the whole
+of a shorter text. Texts of 8 words and more are found anywhere in a document, those of 4 to 7 as a
+whole sentence or paragraph, shorter ones as a whole document: "very bad" is in any corpus.
+
+How it is found (`find_shared`):
+
+1. Documents and texts are folded to a 64-bit hash per word, so that case, spacing and punctuation
+   do not count.
+2. The n-grams of all texts are keys in a sorted array. One may stand for several texts; the first
+   of them is named.
+3. A Bloom filter of the first 8 words of all n-grams dismisses nearly every place of a clean
+   document by one rolling hash. Only where it says "maybe", keys of 13 to 8 words are looked up.
+4. Overlapping finds become one stretch of words, which goes with its document or its paragraphs.
+
+A find is wrong by chance where two hashes of 64 bits are equal.
 """
 
 from __future__ import annotations
@@ -30,26 +45,40 @@ EXCLUDED = "excluded text"
 _GRAM = 13  # words
 # Words of shorter texts: to be found anywhere, or as a whole sentence or paragraph. Those of fewer
 # are found only as whole documents, since "very bad" is in any corpus.
-_ANYWHERE, _WHOLE = 8, 4
+_ANYWHERE = 8
+_WHOLE = 4
 _MOST_BYTES = 1000  # of a stretch that is listed
-_HALF = np.uint64(32)
+_HALF = np.uint64(32)  # bits by which the second bit's hash in the filter is shifted
 _NOT_FOUND = np.uint32(0xFFFFFFFF)
 
 
 class Grams(NamedTuple):
-    """Keys of n-grams, which take 14 to 16 bytes each."""
+    """Keys of n-grams, which take 14 to 16 bytes each.
 
-    keys: np.ndarray  # uint64 [n-grams], rising
-    owners: np.ndarray  # uint32 [n-grams], the first text with each
-    # uint8, a Bloom filter of the first 8 words of n-grams, with two bits of each. It dismisses 99%
-    # of the words of clean text.
+    Attributes:
+        keys: uint64 [n-grams], rising.
+        owners: uint32 [n-grams], the first text with each.
+        is_any: uint8, a Bloom filter of the first 8 words of n-grams, with two bits of each. It
+            dismisses 99% of the words of clean text.
+        shift: to the right, from a hash to its bit in the filter.
+    """
+
+    keys: np.ndarray
+    owners: np.ndarray
     is_any: np.ndarray
     shift: int
 
     @classmethod
     def of_words(cls, words: np.ndarray, offsets: np.ndarray) -> Grams:
+        """Make the keys of texts.
+
+        Args:
+            words: uint64, hashes of the words of all texts, end to end.
+            offsets: int64 [texts + 1], where the words of each text begin.
+        """
         keys, owners, beginnings = _grams_of(words, offsets)
         keys, firsts = np.unique(keys, return_index=True)
+        # 16 to 32 bits for each n-gram.
         bits = len(keys).bit_length() + 4
         is_any = np.zeros(1 << bits, np.bool_)
         is_any[beginnings >> np.uint64(64 - bits)] = True
@@ -59,10 +88,19 @@ class Grams(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ExcludedTexts:
+    """Texts to find in documents.
+
+    Attributes:
+        grams: keys of their n-grams.
+        sizes: int64, words of n-grams to look for anywhere, falling.
+        text_files: int64 [texts], numbers of `files`.
+        text_lines: int64 [texts].
+    """
+
     grams: Grams
-    sizes: np.ndarray  # int64, words of n-grams to look for anywhere, falling
-    text_files: np.ndarray  # int64 [texts], of `files`
-    text_lines: np.ndarray  # int64 [texts]
+    sizes: np.ndarray
+    text_files: np.ndarray
+    text_lines: np.ndarray
     files: tuple[str, ...]
 
     @classmethod
@@ -74,7 +112,14 @@ class ExcludedTexts:
         text_files: np.ndarray,
         files: Sequence[str],
     ) -> ExcludedTexts:
-        """Of words of texts one after the other, as in `FoldedTexts`, and of the texts' lengths."""
+        """Make the texts to find.
+
+        Args:
+            words: uint64, hashes of the words of all texts, end to end, see `FoldedTexts`.
+            lengths: int64 [texts], words of each.
+            text_lines, text_files: int64 [texts], where each is; its file as a number.
+            files: paths.
+        """
         sizes = np.unique(np.minimum(lengths[lengths >= _ANYWHERE], _GRAM))[::-1].copy()
         grams = Grams.of_words(words, offsets_of(lengths))
         return cls(grams, sizes, text_files, text_lines, tuple(files))
@@ -82,16 +127,29 @@ class ExcludedTexts:
 
 @dataclasses.dataclass(frozen=True)
 class Stretches:
-    """Words of a block in overlapping n-grams of excluded texts."""
+    """Words of a block in overlapping n-grams of excluded texts.
 
-    starts: np.ndarray  # int64 [stretches]
-    stops: np.ndarray  # int64 [stretches]
-    texts: np.ndarray  # uint32 [stretches], of the first n-gram of each
-    documents: np.ndarray  # int64 [stretches]
-    folded: FoldedTexts  # the sentences
+    Attributes:
+        starts, stops: int64 [stretches], words.
+        texts: uint32 [stretches], of the first n-gram of each.
+        documents: int64 [stretches].
+        folded: the sentences.
+    """
+
+    starts: np.ndarray
+    stops: np.ndarray
+    texts: np.ndarray
+    documents: np.ndarray
+    folded: FoldedTexts
 
 
 def find_shared(block: DocumentBlock, excluded: ExcludedTexts) -> Stretches:
+    """Find the stretches of a block's documents that are in excluded texts; see the module.
+
+    Args:
+        block: cleaned as the excluded texts are.
+        excluded: the texts.
+    """
     folded = fold_texts(block.sentences)
     words, sentences = folded.words, folded.offsets
     documents = sentences[block.document_offsets]
@@ -101,6 +159,7 @@ def find_shared(block: DocumentBlock, excluded: ExcludedTexts) -> Stretches:
     for bounds, fewest in ((sentences, _WHOLE), (lines, _WHOLE), (documents, 1)):
         _match_whole(words, bounds, fewest, excluded.grams, sizes, texts)
     starts = np.flatnonzero(sizes)
+    # Where the farthest n-gram so far ends: one that begins before it belongs to the same stretch.
     stops = np.maximum.accumulate(starts + sizes[starts])
     begins = np.append(True, starts[1:] >= stops[:-1])[: len(starts)]
     ends = np.append(begins[1:], True)[: len(starts)]
@@ -110,11 +169,15 @@ def find_shared(block: DocumentBlock, excluded: ExcludedTexts) -> Stretches:
 
 @dataclasses.dataclass(frozen=True)
 class Exclusion:
-    """Texts that workers leave out of documents; each process reads them once from the store."""
+    """Texts that workers leave out of documents; each process reads them once from the store.
+
+    Attributes:
+        cuts: whether paragraphs go rather than whole documents.
+    """
 
     store: BlobStore
     texts: BlobReference
-    cuts: bool  # paragraphs rather than whole documents
+    cuts: bool
 
     @classmethod
     def of_texts(cls, texts: ExcludedTexts, store: BlobStore, *, cuts: bool) -> Exclusion:
@@ -128,8 +191,9 @@ class Exclusion:
             return block
         block = block.adding(Evidence(shared=list_shared(block, found, excluded)))
         if not self.cuts:
-            goes = np.isin(np.arange(block.num_documents), found.documents)
-            return block.drop_documents(goes, EXCLUDED)
+            is_dropped = np.isin(np.arange(block.num_documents), found.documents)
+            return block.drop_documents(is_dropped, EXCLUDED)
+        # Paragraphs in a stretch, by +1 and -1 at its borders: a running sum above 0.
         bounds = found.folded.offsets[block.line_offsets]
         borders = np.zeros(block.num_lines + 1, np.int64)
         np.add.at(borders, _places(bounds, found.starts), 1)
@@ -138,6 +202,13 @@ class Exclusion:
 
 
 def list_shared(block: DocumentBlock, found: Stretches, excluded: ExcludedTexts) -> list[Shared]:
+    """List the stretches for the report, with their text and where it is excluded from.
+
+    Args:
+        block: the documents.
+        found: their stretches.
+        excluded: the texts.
+    """
     folded = found.folded
     offsets, data = offsets_and_data(block.sentences)
     identities = document_hashes(block)
@@ -172,14 +243,25 @@ def _read_texts(store: BlobStore, texts: BlobReference) -> ExcludedTexts:
 
 
 def _places(bounds: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """The stretch between bounds that each word is in."""
+    """Return the stretch between bounds that each word is in."""
     return np.searchsorted(bounds, words, side="right") - 1
 
 
 @numba.njit(cache=True, nogil=True)
 def _grams_of(words, offsets):
-    """Keys of the 13-grams of texts, or of a shorter text as a whole; the text of each; keys of
-    its first 8 words."""
+    """Return the n-grams of texts.
+
+    They are the 13-grams, or a shorter text as a whole.
+
+    Args:
+        words: uint64, hashes of words.
+        offsets: int64 [texts + 1].
+
+    Returns:
+        keys: uint64 [n-grams].
+        owners: uint32 [n-grams], the text of each.
+        beginnings: uint64 [n-grams], keys of the first 8 words.
+    """
     lengths = np.diff(offsets)
     count = np.maximum(lengths - (_GRAM - 1), np.minimum(lengths, 1)).sum()
     keys, owners = np.empty(count, np.uint64), np.empty(count, np.uint32)
@@ -198,6 +280,7 @@ def _grams_of(words, offsets):
 
 @numba.njit(cache=True)
 def _owner(key, grams):
+    """Return the first text with a key, or _NOT_FOUND."""
     place = np.searchsorted(grams.keys, key)
     if place < len(grams.keys) and grams.keys[place] == key:
         return grams.owners[place]
@@ -206,8 +289,18 @@ def _owner(key, grams):
 
 @numba.njit(cache=True, nogil=True)
 def _match_anywhere(words, documents, gram_sizes, grams, sizes, texts):
-    """Note the longest n-gram that begins at each word; the first 8 words by rolling hashes, which
-    equal `gram_at`."""
+    """Note the longest n-gram that begins at each word, and its text.
+
+    The first 8 words have rolling hashes, which equal `gram_at`: with sums S of hashes h to a base
+    b, S(i+8) - S(i) * b^8 is the hash of the words between.
+
+    Args:
+        words: uint64, hashes of the words of all documents.
+        documents: int64 [documents + 1], where each begins.
+        gram_sizes: int64, words of n-grams, falling.
+        grams: of excluded texts.
+        sizes, texts: of each word, to be set.
+    """
     sums = np.zeros(len(words) + 1, np.uint64)
     for place in range(len(words)):
         sums[place + 1] = sums[place] * GOLDEN_RATIO + words[place]

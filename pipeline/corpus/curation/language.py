@@ -1,5 +1,15 @@
-"""Languages of documents and lines by py3langid's model: an automaton over bytes finds n-grams, of
-which naive Bayes decides (Lui and Baldwin 2012). The package itself reads half a megabyte a second.
+"""Languages of documents and lines, by py3langid's model.
+
+An automaton over bytes finds n-grams, of which naive Bayes decides (Lui and Baldwin 2012). The
+package itself reads half a megabyte a second; here the same model runs in two compiled loops:
+
+1. `_count` steps through the automaton, a byte at a time. Each state names the n-gram that ends
+   there.
+2. `_score` adds up log(1 + count) times the weights of each n-gram that was found, over all
+   languages at once.
+
+Weights are whole numbers in parts of 1/512, so sums of n-grams that occur once are exact in
+integers. Probabilities equal the package's up to rounding (`tests/pipeline/corpus/curation`).
 """
 
 from __future__ import annotations
@@ -21,10 +31,16 @@ _LONGEST = 6  # bytes of n-grams
 
 @dataclasses.dataclass(frozen=True)
 class Languages:
-    """The most likely language of each text."""
+    """The most likely language of each text.
 
-    codes: np.ndarray  # str [texts]
-    probabilities: np.ndarray  # float64 [texts]; as likely as any without a known n-gram
+    Attributes:
+        codes: str [texts].
+        probabilities: float64 [texts]; of a text without a known n-gram all languages are equally
+            likely.
+    """
+
+    codes: np.ndarray
+    probabilities: np.ndarray
 
     def named(self, threshold: float) -> np.ndarray:
         """Name the languages, str [texts], UNKNOWN below the threshold."""
@@ -32,17 +48,28 @@ class Languages:
 
 
 class _Model(NamedTuple):
-    moves: np.ndarray  # uint32 [rows, 256]: the next state
-    rows: np.ndarray  # uint16 [states]: the row of each in the moves
-    features: np.ndarray  # int32 [states]: the n-gram that ends in a state, or their number
-    weights: np.ndarray  # int16 [n-grams + 1, classes], in parts of _WEIGHT_SCALE; the last are 0
-    prior: np.ndarray  # float32 [classes]
-    owners: np.ndarray  # int64 [classes]: the first class of its language
+    """The automaton and the classifier.
+
+    Attributes:
+        moves: uint32 [rows, 256], the next state.
+        rows: uint16 [states], the row of each in the moves.
+        features: int32 [states], the n-gram that ends in a state, or their number for none.
+        weights: int16 [n-grams + 1, classes], in parts of _WEIGHT_SCALE; the last are 0.
+        prior: float32 [classes].
+        owners: int64 [classes], the first class of its language.
+    """
+
+    moves: np.ndarray
+    rows: np.ndarray
+    features: np.ndarray
+    weights: np.ndarray
+    prior: np.ndarray
+    owners: np.ndarray
 
 
 @functools.cache
 def _model() -> tuple[_Model, np.ndarray]:
-    """The model, and str [classes], their languages."""
+    """Return the model, and str [classes], their languages."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     read = LanguageIdentifier.from_model_file(MODEL_FILE)
@@ -62,16 +89,17 @@ def _model() -> tuple[_Model, np.ndarray]:
 
 
 def known_languages() -> list[str]:
+    """Return the codes of all languages of the model, sorted."""
     return sorted(set(_model()[1].tolist()))
 
 
 def identify(
     data: np.ndarray, starts: np.ndarray, stops: np.ndarray, feeds: np.ndarray, texts: np.ndarray
 ) -> Languages:
-    """Languages of texts in NFC, each of lines after their line feeds.
+    """Return the languages of texts in NFC, each of lines after their line feeds.
 
     Args:
-        data, starts, stops, feeds: of lines, as of `MeasuredText`.
+        data, starts, stops, feeds: of lines, see `MeasuredText`.
         texts: int64 [texts + 1], offsets into the lines.
     """
     model, codes = _model()
@@ -93,6 +121,16 @@ def identify(
 
 @numba.njit(cache=True, nogil=True)
 def _score(data, starts, stops, feeds, texts, model, cases, is_upper, probabilities):
+    """Set the probability of each language for each text.
+
+    Args:
+        data, starts, stops, feeds: of lines, see `MeasuredText`.
+        texts: int64 [texts + 1], offsets into the lines.
+        model: of `_model`.
+        cases: uint8, capitals and small letters by code point.
+        is_upper: bool [texts], to be set: whether a text has capitals only.
+        probabilities: float32 [texts, classes], to be set; classes of one language share the first.
+    """
     no_gram, num_classes = len(model.weights) - 1, len(model.prior)
     counts = np.zeros(no_gram + 1, np.int32)
     counts[no_gram] = 1  # never new
@@ -144,8 +182,10 @@ def _score(data, starts, stops, feeds, texts, model, cases, is_upper, probabilit
 
 @numba.njit(cache=True)
 def _join(data, starts, stops, feeds, lines, cases):
-    """The bytes of lines and of the line feeds before all but the first; whether there are
-    capitals but no small letters."""
+    """Return the bytes of lines and of the line feeds before all but the first.
+
+    Also returns whether there are capitals but no small letters.
+    """
     first, end = lines
     joined = np.full((stops[first:end] - starts[first:end] + feeds[first:end]).sum(), 10, np.uint8)
     has_upper = has_lower = False
@@ -165,8 +205,17 @@ def _join(data, starts, stops, feeds, lines, cases):
 
 @numba.njit(cache=True)
 def _count(text, model, counts, touched):
-    """Count n-grams; return how many there are. Four parts of the text at once, since a state
-    waits for the one before: each begins with the state after the longest n-gram before it."""
+    """Count n-grams; return how many different ones there are.
+
+    Four parts of the text go at once, since a state waits for the one before: each begins with the
+    state after the longest n-gram before it.
+
+    Args:
+        text: uint8, bytes.
+        model: of `_model`.
+        counts: int32 [n-grams + 1], to be increased; that of no n-gram is never 0.
+        touched: int32, to be set to the n-grams found.
+    """
     moves, rows, features = model.moves, model.rows, model.features
     size = len(text) // 4
     a = b = c = d = np.uint32(0)
@@ -184,6 +233,7 @@ def _count(text, model, counts, touched):
         d = moves[rows[d], text[place + 3 * size]]
         for state in (a, b, c, d):
             feature = features[state]
+            # Without a branch, which would be mispredicted: a known one is overwritten by the next.
             touched[found] = feature
             found += counts[feature] == 0
             counts[feature] += 1

@@ -28,22 +28,31 @@ class MeasuredText:
     """Documents of lines, none of them blank; its text: each line, preceded by its line feeds.
 
     Measurements are computed when the first rule asks. Those of documents are float64 [documents].
+
+    Attributes:
+        data: uint8, UTF-8 in composed form.
+        starts, stops: int64 [lines], bytes of each.
+        feeds: int64 [lines], line feeds before the line; set to 0 before documents.
+        documents: int64 [lines], not falling.
     """
 
-    data: np.ndarray  # uint8, UTF-8 in composed form
-    starts: np.ndarray  # int64 [lines]
-    stops: np.ndarray  # int64 [lines]
-    feeds: np.ndarray  # int64 [lines]: line feeds before the line; set to 0 before documents
-    documents: np.ndarray  # int64 [lines], not falling
+    data: np.ndarray
+    starts: np.ndarray
+    stops: np.ndarray
+    feeds: np.ndarray
+    documents: np.ndarray
     num_documents: int
 
     def __post_init__(self) -> None:
         self.feeds[np.unique(self.documents, return_index=True)[1]] = 0
 
     def select(self, lines: np.ndarray, *, keeps_feeds: bool = False) -> MeasuredText:
-        """Keep some lines, bool [lines], and the languages of documents.
+        """Keep some lines, and the languages of documents.
 
-        There is a single line feed between lines, as C4 leaves, unless `keeps_feeds`.
+        Args:
+            lines: bool [lines].
+            keeps_feeds: whether line feeds stay as they are; else there is one between lines, as C4
+                leaves.
         """
         documents = self.documents[lines]
         selected = dataclasses.replace(
@@ -53,12 +62,14 @@ class MeasuredText:
             feeds=self.feeds[lines] if keeps_feeds else np.ones(len(documents), np.int64),
             documents=documents,
         )
-        if (languages := vars(self).get("document_languages")) is not None:  # take long to find
+        # They take long to find, and are those of the document as it was read.
+        languages = vars(self).get("document_languages")
+        if languages is not None:
             vars(selected)["document_languages"] = languages
         return selected
 
     def total(self, of_lines: np.ndarray) -> np.ndarray:
-        """Sum of numbers of lines over each document."""
+        """Sum numbers of lines over each document, float64 [documents]."""
         return np.bincount(self.documents, of_lines, self.num_documents)
 
     def total_of_words(self, of_words: np.ndarray) -> np.ndarray:
@@ -66,17 +77,17 @@ class MeasuredText:
 
     @cached_property
     def texts(self) -> pa.Array:
-        """string [lines]"""
+        """Return the lines, string [lines]."""
         return gather(self.data, self.starts, self.stops)
 
     @cached_property
     def line_characters(self) -> np.ndarray:
-        """int64 [lines]"""
+        """Return the characters of lines, int64 [lines]."""
         return pc.utf8_length(self.texts).to_numpy().astype(np.int64)
 
     @cached_property
     def document_bounds(self) -> np.ndarray:
-        """int64 [documents + 1], offsets into the lines."""
+        """Return where documents begin, int64 [documents + 1], offsets into the lines."""
         return np.searchsorted(self.documents, np.arange(self.num_documents + 1))
 
     def hashes(self, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -87,17 +98,17 @@ class MeasuredText:
 
     @cached_property
     def line_hashes(self) -> np.ndarray:
-        """uint64 [lines], of their bytes."""
+        """Return hashes of the bytes of lines, uint64 [lines]."""
         return hash_ranges(self.data, self.starts, self.stops)
 
     @cached_property
     def is_repeated_line(self) -> np.ndarray:
-        """bool [lines]: whether an equal line comes before it in its document."""
+        """Return whether an equal line comes before it in its document, bool [lines]."""
         return find_repeats(self.documents, self.line_hashes)
 
     @cached_property
     def last_characters(self) -> np.ndarray:
-        """uint32 [lines], code points."""
+        """Return the last code point of lines, uint32 [lines]."""
         _, data = offsets_and_data(pc.utf8_slice_codeunits(self.texts, -1))
         return np.frombuffer(data.tobytes().decode("utf-8").encode("utf-32-le"), np.uint32)
 
@@ -111,7 +122,7 @@ class MeasuredText:
 
     @cached_property
     def num_characters(self) -> np.ndarray:
-        """Line feeds included."""
+        """Return the characters of documents, line feeds included."""
         return self.total(self.line_characters + self.feeds)
 
     @cached_property
@@ -124,7 +135,7 @@ class MeasuredText:
 
     @cached_property
     def document_words(self) -> np.ndarray:
-        """int64 [documents + 1], offsets into the words."""
+        """Return where documents begin, int64 [documents + 1], offsets into the words."""
         return self.words.line_offsets[self.document_bounds]
 
     @cached_property
@@ -132,12 +143,18 @@ class MeasuredText:
         return identify(self.data, self.starts, self.stops, self.feeds, self.document_bounds)
 
     def languages_of_lines(self, lines: np.ndarray) -> Languages:
-        """Of some lines, bool [lines]."""
+        """Return the languages of some lines, bool [lines]."""
         starts, stops = self.starts[lines], self.stops[lines]
         return identify(self.data, starts, stops, self.feeds[lines], np.arange(len(starts) + 1))
 
     def shown(self, first: int, last: int, most: int, personal_data: PersonalData) -> str:
-        """The beginning of the lines from the first to before the last, in characters."""
+        """Return the beginning of some lines, without personal data.
+
+        Args:
+            first, last: the first line, and the one after the last.
+            most: characters.
+            personal_data: kinds to replace.
+        """
         lines = slice(first, min(last, first + _SHOWN_LINES))
         ranges = self.starts[lines], self.stops[lines]
         text = b" ".join(
@@ -150,14 +167,14 @@ class MeasuredText:
         return shown[:most]
 
     def begin_with(self, *texts: str) -> np.ndarray:
-        """bool [lines]: whether each begins with one of the texts."""
+        """Return whether each line begins with one of the texts, bool [lines]."""
         return np.any([pc.starts_with(self.texts, text) for text in texts], axis=0)
 
     def end_with(self, *texts: str) -> np.ndarray:
         return np.any([pc.ends_with(self.texts, text) for text in texts], axis=0)
 
     def occurrences(self, phrase: str) -> np.ndarray:
-        """int32 [lines]: how often each has a phrase; capitals of ASCII do not matter."""
+        """Count how often each line has a phrase, int32 [lines]; capitals of ASCII count alike."""
         return pc.count_substring(self._lowered, phrase.lower()).to_numpy()
 
     @cached_property
@@ -166,12 +183,20 @@ class MeasuredText:
 
 
 def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """0 where the whole is."""
+    """Divide elementwise; 0 where the whole is."""
     return part / np.maximum(whole, 1)
 
 
 def find_repeats(documents: np.ndarray, hashes: np.ndarray) -> np.ndarray:
-    """bool [items]: whether an item equals one before it in its document."""
+    """Find items that equal one before them in their document.
+
+    Args:
+        documents: int [items].
+        hashes: uint64 [items].
+
+    Returns:
+        bool [items].
+    """
     order = np.lexsort((hashes, documents))  # stable: of equal ones the first comes first
     documents, hashes = documents[order], hashes[order]
     is_repeat = np.zeros(len(order), np.bool_)
@@ -181,16 +206,22 @@ def find_repeats(documents: np.ndarray, hashes: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentLines:
-    """Clean lines of documents."""
+    """Clean lines of documents.
 
-    clean: CleanLines  # the lines; those left out are empty
-    line_documents: np.ndarray  # int64 [lines], not falling: the document of each line
-    document_lines: np.ndarray  # int64 [documents]: where each begins in the file
+    Attributes:
+        clean: the lines; those left out are empty.
+        line_documents: int64 [lines], not falling: the document of each line.
+        document_lines: int64 [documents], where each begins in the file.
+    """
+
+    clean: CleanLines
+    line_documents: np.ndarray
+    document_lines: np.ndarray
     evidence: Evidence
 
     @cached_property
     def measured(self) -> tuple[MeasuredText, np.ndarray]:
-        """The text without blank lines, and the numbers of the others, int64 [lines]."""
+        """Return the text without blank lines, and the numbers of the others, int64 [lines]."""
         clean = self.clean
         lines = np.flatnonzero(clean.lengths)
         data, starts, stops = clean.data, clean.offsets[:-1][lines], clean.offsets[1:][lines] - 1

@@ -1,4 +1,9 @@
-"""Replaces personal data by fixed words: e-mail and IP addresses, phone numbers, IBANs, cards."""
+"""Replaces personal data by fixed words: e-mail and IP addresses, phone numbers, IBANs, cards.
+
+Most lines have none, so a compiled loop finds those that may have a value (`find_suspects`), and
+only these are searched by patterns. Numbers count only if their check digits hold (IBAN: ISO 7064,
+card: Luhn) or the library `phonenumbers` finds them valid; addresses only if they are public.
+"""
 
 from __future__ import annotations
 
@@ -78,6 +83,7 @@ _LEAD, _EXTENSION = 9, 24  # characters that may come before and after
 
 
 def _is_public(text: str) -> bool:
+    """Return whether an IP address is one of the internet."""
     try:
         return ipaddress.ip_address(text).is_global
     except ValueError:
@@ -85,11 +91,16 @@ def _is_public(text: str) -> bool:
 
 
 def _is_account(text: str) -> bool:
+    """Return whether an IBAN's check digits hold.
+
+    As a number, with letters from 10 on and its first four characters last, it is 1 modulo 97.
+    """
     account = re.sub("[ -]", "", text)
     return int("".join(str(int(each, 36)) for each in account[4:] + account[:4])) % 97 == 1
 
 
 def _is_card(text: str) -> bool:
+    """Return whether a card's check digit holds (Luhn: from the right, every second is doubled)."""
     digits = [int(each) for each in reversed(text) if each.isdigit()]
     doubled = sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])
     return (sum(digits[::2]) + doubled) % 10 == 0
@@ -104,12 +115,20 @@ _PATTERNS: dict[str, tuple[re.Pattern[str], Callable[[str], bool]]] = {
 
 
 def _find(kind: str, text: str) -> _Spans:
+    """Yield begin and end of the values of a kind with a pattern."""
     pattern, is_valid = _PATTERNS[kind]
     return (match.span() for match in pattern.finditer(text) if is_valid(match[0]))
 
 
 def _find_phones(region: str | None, text: str) -> _Spans:
-    """Show the library only runs of digits: its time grows with the square of a text."""
+    """Yield begin and end of phone numbers.
+
+    The library is shown only runs of digits, because its time grows with the square of a text.
+
+    Args:
+        region: whose numbers need no country code; None for none.
+        text: to search.
+    """
     from phonenumbers import Leniency, PhoneNumberMatcher
 
     done = 0
@@ -123,26 +142,39 @@ def _find_phones(region: str | None, text: str) -> _Spans:
             is_here = start < run.end() and start + len(value) > run.start()
             if is_here and "ISBN" not in text[max(start - _LEAD, 0) : start]:
                 done = start + len(value)
-                yield start + (value[0] == "(" and value.count("(") > value.count(")")), done
+                # In "(see 030 1234567" the bracket belongs to the sentence.
+                if value[0] == "(" and value.count("(") > value.count(")"):
+                    start += 1
+                yield start, done
 
 
 @dataclasses.dataclass(frozen=True)
 class PersonalData:
-    """The kinds to replace, and the regions whose phone numbers need no country code."""
+    """Which personal data is replaced.
+
+    Attributes:
+        kinds: keys of `WORDS`.
+        regions: codes of countries whose phone numbers need no country code.
+    """
 
     kinds: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
 
     @classmethod
     def from_config(cls, config: CorpusSection) -> PersonalData:
-        """Raise UsageError for an unknown region."""
+        """Read the config's keys `personal_data` and `phone_regions`.
+
+        Raises:
+            UsageError: a region is unknown.
+        """
         given = listed(config.personal_data)
         kinds = tuple(kind for kind in WORDS if kind in given or "all" in given)
         regions = tuple(listed(config.phone_regions)) if "phone" in kinds else ()
         if regions:
             from phonenumbers import SUPPORTED_REGIONS
 
-            if unknown := set(regions) - SUPPORTED_REGIONS:
+            unknown = set(regions) - SUPPORTED_REGIONS
+            if unknown:
                 raise UsageError(
                     f"phone_regions: no region {min(unknown)!r}; expected ISO codes of countries, "
                     "such as US, GB and DE"
@@ -152,13 +184,19 @@ class PersonalData:
     def replace(
         self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, int]]:
-        """Replace the values in `data[starts[l] : stops[l]]`, lines of clean UTF-8.
+        """Replace the values in lines of clean UTF-8.
 
-        Returns data, starts and stops of the new lines, and the number of values of each kind.
+        Args:
+            data: uint8.
+            starts, stops: int64 [lines], bytes of each.
+
+        Returns:
+            Data, starts and stops of the new lines, and the number of values of each kind.
         """
         suspects = np.flatnonzero(find_suspects(data, starts, stops) if self.kinds else False)
         if not len(suspects):
             return data, starts, stops, {}
+        # All suspects are one text, since each search costs the same for a short one.
         lines = gather(data, starts[suspects], stops[suspects]).to_pylist()
         text, counts = self.replace_in("\n".join(lines))
         changed = [line.encode() for line in text.split("\n")]
@@ -169,7 +207,7 @@ class PersonalData:
         return data, starts, stops, counts
 
     def replace_in(self, text: str) -> tuple[str, Counter[str]]:
-        """Replace the values in a text of lines."""
+        """Replace the values in a text of lines; return it, and how many there are of each kind."""
         counts: Counter[str] = Counter()
         searches = [(kind, partial(_find, kind)) for kind in self.kinds if kind in _PATTERNS]
         if "phone" in self.kinds:
@@ -183,17 +221,27 @@ class PersonalData:
                 done = stop
             counts[kind] += len(parts) // 2
             text = "".join([*parts, text[done:]])
-        return text, +counts
+        return text, Counter({kind: count for kind, count in counts.items() if count})
 
 
-_BREAK, _BLANK, _STOP, _DIGIT, _CAPITAL, _AT, _COLON = range(7)
+# What a character is to the search for suspects. Numba takes plain constants.
+_BREAK = 0  # ends numbers
+_BLANK = 1  # may stand between digits
+_STOP = 2
+_DIGIT = 3
+_CAPITAL = 4
+_AT = 5
+_COLON = 6
 
 
 @functools.cache
 def _suspect_table() -> np.ndarray:
+    """Return what each code point is to the search, uint8 [NUM_CODE_POINTS]."""
+
     def kind_of(character: str, category: str) -> int:
-        is_blank = re.match(_BETWEEN, character)
-        return _DIGIT if category == "Nd" else _BLANK if is_blank else _BREAK
+        if category == "Nd":
+            return _DIGIT
+        return _BLANK if re.match(_BETWEEN, character) else _BREAK
 
     table = code_point_table(kind_of, _BREAK)
     table[ord("A") : ord("Z") + 1] = _CAPITAL
@@ -202,12 +250,18 @@ def _suspect_table() -> np.ndarray:
 
 
 def find_suspects(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """bool [lines]: which may have a value; all others have none."""
+    """Return which lines may have a value, bool [lines]; all others have none.
+
+    Args:
+        data: uint8, UTF-8.
+        starts, stops: int64 [lines], bytes of each.
+    """
     return _find_suspects(data, starts, stops, _suspect_table())
 
 
 @numba.njit(cache=True, nogil=True)
 def _find_suspects(data, starts, stops, table):
+    """Find 7 digits with blanks between, a digit after three stops, `DE89`, `@x`, or `2001:`."""
     found = np.zeros(len(starts), np.bool_)
     for line in range(len(starts)):
         position, stop = starts[line], stops[line]
@@ -220,10 +274,12 @@ def _find_suspects(data, starts, stops, table):
                 digits += 1
                 is_found = digits == 7 or dots == 3 or (digits == 2 and capitals == 2)
             elif kind == _STOP:
-                dots += digits > 0
+                if digits > 0:
+                    dots += 1
             else:
                 dots = 0
-                digits *= kind == _BLANK
+                if kind != _BLANK:
+                    digits = 0
                 capitals = capitals + 1 if kind == _CAPITAL else 0
                 if kind == _AT:
                     is_found = position + 1 < stop and data[position + 1] != 0x20

@@ -40,8 +40,16 @@ _OFF = "off"
 def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
     """Read entries of the key `curation`: groups and rules, with `=threshold` or `=off`, or files.
 
-    An entry for a rule holds over those for its groups, `off` over other groups. Raises UsageError
-    for unknown names and thresholds out of bounds.
+    An entry for a rule holds over those for its groups, `off` over other groups.
+
+    Args:
+        entries: of the config.
+
+    Returns:
+        The rules, in the order of `RULES`.
+
+    Raises:
+        UsageError: a name is unknown, or a threshold out of bounds.
     """
     groups = {group for rule in RULES for group in rule.groups}
     names = {rule.name: rule for rule in RULES}
@@ -51,7 +59,8 @@ def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
         if name in names:
             found.append((2, name, _read(names[name], value, place) if equals else names[name]))
         elif name in groups and (not equals or value == _OFF):
-            rank, members = bool(equals), [rule for rule in RULES if name in rule.groups]
+            rank = 1 if equals else 0
+            members = [rule for rule in RULES if name in rule.groups]
             found += [(rank, rule.name, None if equals else rule) for rule in members]
         elif name in groups:
             raise UsageError(
@@ -61,11 +70,19 @@ def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
             known = [*sorted(groups), *names]
             raise _unknown(f"{place}: no rule", name, known, "groups and rules")
     chosen = {name: rule for _, name, rule in sorted(found, key=operator.itemgetter(0))}
-    return tuple(rule for name in names if (rule := chosen.get(name)) is not None)
+    in_order = (chosen.get(name) for name in names)
+    return tuple(rule for rule in in_order if rule is not None)
 
 
 def rules_of(config: CorpusSection) -> tuple[Rule, ...]:
-    """Those of `languages`, then those of `curation`; raises UsageError for unknown names."""
+    """Return the rules of `languages`, then those of `curation`.
+
+    Args:
+        config: with both keys.
+
+    Raises:
+        UsageError: a name is unknown.
+    """
     rules = choose_rules(config.curation)
     if not config.languages:
         return rules
@@ -81,6 +98,7 @@ def rules_of(config: CorpusSection) -> tuple[Rule, ...]:
 
 
 def _read(rule: Rule, value: str, place: str) -> Rule | None:
+    """Return a rule with the threshold of an entry; None for `off`."""
     if value == _OFF:
         return None
     try:

@@ -1,4 +1,8 @@
-"""Curation rules: bounds of measurements, within which documents and lines stay."""
+"""Curation rules: bounds of measurements, within which documents and lines stay.
+
+A rule is a measurement, a threshold and the paper that chose it, in a file of `rules/`. Thresholds
+are those of the papers; only a config changes them.
+"""
 
 from __future__ import annotations
 
@@ -27,23 +31,31 @@ from pipeline.corpus.evidence import (
 class Rule:
     """Drops text whose measurement is below the minimum or above the maximum.
 
-    `measure` is a pure function of the arrays of a block: a number for each document, or line if
-    `of_lines`. NaN, of text that the rule cannot judge, keeps it.
+    Attributes:
+        name: in the config, and the reason in all counts.
+        measure: a pure function of the arrays of a block: a number for each document, or line if
+            `of_lines`. NaN, of text that the rule cannot judge, keeps it.
+        paper: that chose the threshold.
+        groups: names in the config that turn on several rules.
+        minimum, maximum: exactly one of the two is given.
+        highest: thresholds are from 0 to this.
+        keeps_feeds: whether the line feeds between lines stay; C4's rules leave one each.
+        counts_from: documents are counted by language, if it has this probability; None if not.
+        setting: key of the config, unless the rule is an entry of `curation`.
     """
 
-    name: str  # in the config, and the reason in all counts
+    name: str
     measure: Callable[[MeasuredText], np.ndarray]
     _: dataclasses.KW_ONLY
     paper: str
-    groups: tuple[str, ...] = ()  # names in the config that turn on several rules
-    minimum: float | None = None  # exactly one of the two is given
+    groups: tuple[str, ...] = ()
+    minimum: float | None = None
     maximum: float | None = None
-    highest: float = 1.0  # thresholds are from 0 to this
+    highest: float = 1.0
     of_lines: bool = False
-    keeps_feeds: bool = False  # between lines; C4's rules leave one each
-    # Documents are counted by language, if it has this probability.
+    keeps_feeds: bool = False
     counts_from: float | None = None
-    setting: str = ""  # of the config, unless it is an entry of `curation`
+    setting: str = ""
 
     @property
     def threshold(self) -> float:
@@ -72,11 +84,16 @@ fineweb = partial(Rule, paper="Penedo et al. 2024 (arXiv:2406.17557), 3.6", grou
 
 
 class Verdict(NamedTuple):
-    """What a rule drops."""
+    """What a rule drops.
+
+    Attributes:
+        items: int64 [items], numbers of documents or lines.
+        values: float64 [items], their measurements.
+    """
 
     rule: Rule
-    items: np.ndarray  # int64 [items], numbers of documents or lines
-    values: np.ndarray  # float64 [items]
+    items: np.ndarray
+    values: np.ndarray
 
 
 def judge(text: MeasuredText, rules: Iterable[Rule]) -> list[Verdict]:
@@ -84,6 +101,13 @@ def judge(text: MeasuredText, rules: Iterable[Rule]) -> list[Verdict]:
 
     Each rule sees the lines that earlier ones left. Documents without lines are not judged, and
     lines of documents that go are not dropped by themselves.
+
+    Args:
+        text: the documents.
+        rules: in the order of the registry.
+
+    Returns:
+        A verdict for each rule.
     """
     verdicts: list[Verdict] = []
     line_documents, stays = text.documents, text.num_lines > 0
@@ -109,20 +133,27 @@ def judge(text: MeasuredText, rules: Iterable[Rule]) -> list[Verdict]:
 def curate(
     source: str, lines: DocumentLines, rules: Sequence[Rule], personal_data: PersonalData
 ) -> DocumentLines:
-    """Leave out documents and lines of a file; samples are without personal data."""
+    """Leave out documents and lines of a file.
+
+    Args:
+        source: the file.
+        lines: its documents.
+        rules: in the order of the registry.
+        personal_data: kinds that samples are without.
+    """
     text, numbers = lines.measured
-    goes = np.zeros(len(lines.line_documents), np.bool_)
+    is_dropped = np.zeros(len(lines.line_documents), np.bool_)
     stays = np.ones(len(lines.document_lines), np.bool_)
     evidence = [lines.evidence, Evidence(tallies={LINES_READ: len(text.starts)})]
     for verdict in judge(text, rules):
         if verdict.rule.of_lines:
-            goes[numbers[verdict.items]] = True
+            is_dropped[numbers[verdict.items]] = True
         else:
             stays[verdict.items] = False
         evidence.append(_evidence_of(text, verdict, source, lines.document_lines, personal_data))
     kept = np.flatnonzero(stays[lines.line_documents])
     return DocumentLines(
-        clean=lines.clean.without(goes).select(kept),
+        clean=lines.clean.without(is_dropped).select(kept),
         line_documents=(np.cumsum(stays) - 1)[lines.line_documents[kept]],
         document_lines=lines.document_lines[stays],
         evidence=join_evidence(evidence),

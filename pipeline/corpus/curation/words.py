@@ -14,9 +14,14 @@ from pipeline.corpus.sentences import word_lists
 
 # What a character is to words: none, a mark by itself, part of a word, a word by itself, or part of
 # a word only between two of its parts.
-_SPACE, _MARK, _PART, _ALONE, _HYPHEN = 0, 1, 2, 3, 4
+_SPACE = 0
+_MARK = 1
+_PART = 2
+_ALONE = 3
+_HYPHEN = 4
 _CLASS = 7  # the bits of these
-HAS_LETTER, HAS_MORE_THAN_MARKS = 8, 16
+HAS_LETTER = 8
+HAS_MORE_THAN_MARKS = 16
 _MARKS_AMONG_SYMBOLS = "$+<=>^`|~"
 _FULL_STOP = ord(".")
 _APOSTROPHES = (ord("'"), 0x2019)
@@ -29,28 +34,48 @@ class Words:
     """Words and marks of all lines, close to spaCy's English tokenizer: `do`, `n't`, `.`.
 
     Characters of scripts without spaces are words, as for near duplicates.
+
+    Attributes:
+        hashes: uint64 [words], FNV-1a of their bytes.
+        characters: int64 [words].
+        kinds: uint8 [words], bits HAS_LETTER, HAS_MORE_THAN_MARKS.
+        line_offsets: int64 [lines + 1].
     """
 
-    hashes: np.ndarray  # uint64 [words], FNV-1a of their bytes
-    characters: np.ndarray  # int64 [words]
-    kinds: np.ndarray  # uint8 [words]: bits HAS_LETTER, HAS_MORE_THAN_MARKS
-    line_offsets: np.ndarray  # int64 [lines + 1]
+    hashes: np.ndarray
+    characters: np.ndarray
+    kinds: np.ndarray
+    line_offsets: np.ndarray
 
 
 def find_words(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Words:
+    """Find the words and marks of lines.
+
+    Args:
+        data: uint8, UTF-8.
+        starts, stops: int64 [lines], bytes of each.
+    """
     return Words(*_find(data, starts, stops, _table(), word_lists().never_last))
 
 
 def spaced_words(
     data: np.ndarray, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """int64 [lines] each: words that white space separates, characters of the longest."""
+    """Measure the words of lines that white space separates.
+
+    Args:
+        data: uint8, UTF-8.
+        starts, stops: int64 [lines], bytes of each.
+
+    Returns:
+        Their number and the characters of the longest, int64 [lines] each.
+    """
     return _measure_spaced(data, starts, stops, _table())
 
 
 @functools.cache
 def _table() -> np.ndarray:
-    """uint8 [NUM_CODE_POINTS]"""
+    """Return what each code point is to words, uint8 [NUM_CODE_POINTS]."""
 
     def kind_of(character: str, category: str) -> int:
         if character.isspace() or category == "Cc":
@@ -58,8 +83,9 @@ def _table() -> np.ndarray:
         if category[0] in "PS":
             is_mark = category[0] == "P" or character in _MARKS_AMONG_SYMBOLS
             kind = _HYPHEN if category == "Pd" or character in ",/:<>=" else _MARK
-            return kind | (0 if is_mark else HAS_MORE_THAN_MARKS)
-        return _PART | HAS_MORE_THAN_MARKS | (HAS_LETTER if character.isalpha() else 0)
+            return kind if is_mark else kind | HAS_MORE_THAN_MARKS
+        kind = _PART | HAS_MORE_THAN_MARKS
+        return kind | HAS_LETTER if character.isalpha() else kind
 
     table = code_point_table(kind_of, _PART | HAS_MORE_THAN_MARKS)
     for first, last in WITHOUT_SPACES:
@@ -117,7 +143,7 @@ def _find(data, starts, stops, table, abbreviations):
 
 @numba.njit(cache=True)
 def _word_end(data, position, stop, table):
-    """The end of a word: its parts, what joins them, and the full stop of `H.` and `U.S.`"""
+    """Return the end of a word: its parts, what joins them, and the stop of `H.` and `U.S.`."""
     before = last = 0  # code points
     while position < stop:
         code_point, width = decode(data, position)
@@ -160,8 +186,18 @@ def _measure_spaced(data, starts, stops, table):
 
 
 def new_table(bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A set of n-grams: keys and owners, the document that each slot is for, so that one table
-    serves documents with these offsets in the words without being cleared."""
+    """Make a set of n-grams for documents.
+
+    It has keys and owners, the document that each slot is for, so that one table serves all
+    documents without being cleared.
+
+    Args:
+        bounds: int64 [documents + 1], offsets of documents into the words.
+
+    Returns:
+        keys: uint64 [slots], a power of two, at least twice the words of the longest document.
+        owners: int64 [slots], -1 for none.
+    """
     most = int(np.diff(bounds).max(initial=1))
     slots = 1 << (2 * most).bit_length()
     return np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
@@ -169,7 +205,16 @@ def new_table(bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @numba.njit(cache=True, inline="always")
 def find_gram(key, document, keys, owners):
-    """The slot of a key among those of the document, and whether it is new there."""
+    """Find the slot of a key among those of a document, or take a free one (linear probing).
+
+    Args:
+        key: uint64, of an n-gram.
+        document: number.
+        keys, owners: of `new_table`.
+
+    Returns:
+        The slot, and whether the key is new in the document.
+    """
     mask = len(keys) - 1
     slot = np.int64(key & np.uint64(mask))
     while owners[slot] == document and keys[slot] != key:
@@ -181,6 +226,13 @@ def find_gram(key, document, keys, owners):
 
 @numba.njit(cache=True, inline="always")
 def gram_at(hashes, place, size):
+    """Return the key of an n-gram, uint64.
+
+    Args:
+        hashes: uint64 [words].
+        place: its first word.
+        size: its words.
+    """
     value = np.uint64(0)
     for word in range(place, place + size):
         value = value * GOLDEN_RATIO + hashes[word]

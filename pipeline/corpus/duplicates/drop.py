@@ -58,6 +58,11 @@ class DropDuplicates(beam.PTransform):
                 ├─ signatures ──┴─ candidates ── groups of near ones                    │
                 ├─ bands ────────── pairs ┴                                             │
                 └─ lines ── of the documents that stay ── lines to drop ────────────────┘
+
+    Args:
+        config: what is dropped.
+        store: where blocks and records wait.
+        folder: for lists of dropped documents; shared by all workers and the submitting process.
     """
 
     def __init__(self, config: CorpusSection, store: BlobStore, folder: str):
@@ -108,7 +113,12 @@ class DropDuplicates(beam.PTransform):
         )
 
 
-TEXT, OCCURRENCES, SIGNATURES, BANDS, LINES = "text", "occurrences", "signatures", "bands", "lines"
+# Names of the outputs of `store_block`.
+TEXT = "text"
+OCCURRENCES = "occurrences"
+SIGNATURES = "signatures"
+BANDS = "bands"
+LINES = "lines"
 Output: TypeAlias = beam.pvalue.TaggedOutput
 # The documents of a block that go, and whether each is a near duplicate.
 DocumentsToDrop = tuple[np.ndarray, np.ndarray]
@@ -116,16 +126,33 @@ DocumentsToDrop = tuple[np.ndarray, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DropJob:
-    documents: bool  # whether documents are dropped
-    # Bands of a signature and rows of a band, for near duplicates; None to leave them.
+    """What the steps of `DropDuplicates` need to know.
+
+    Attributes:
+        documents: whether documents are dropped.
+        bands: number of bands of a signature and of rows of a band, for near duplicates; None to
+            leave them.
+        threshold: similarity from which documents are near duplicates.
+        lines: whether repeated lines are dropped.
+        store: where text and records wait.
+        folder: shared by all workers and the submitting process.
+    """
+
+    documents: bool
     bands: tuple[int, int] | None
-    threshold: float  # similarity from which documents are near duplicates
-    lines: bool  # whether repeated lines are dropped
-    store: BlobStore  # where text and records wait
-    folder: str  # shared by all workers and the submitting process
+    threshold: float
+    lines: bool
+    store: BlobStore
+    folder: str
 
 
 def store_block(block: DocumentBlock, job: DropJob) -> Iterator[Any]:
+    """Store a block, and records of its documents and lines.
+
+    Yields:
+        (block, reference to its text), and tagged outputs of (partition or block, reference to
+        records).
+    """
     block_id = (block.source, block.index)
     folded = fold_block(block)
     identities = document_hashes(block)
@@ -144,6 +171,7 @@ def store_block(block: DocumentBlock, job: DropJob) -> Iterator[Any]:
 def _store_occurrences(
     block: DocumentBlock, folded: FoldedBlock, identities: np.ndarray, writer: BlobWriter
 ) -> Iterator[Output]:
+    """Store the OCCURRENCE records of a block's documents by partition."""
     rows = np.zeros(block.num_documents, OCCURRENCE)
     rows["key"], rows["identity"] = folded.document_keys, identities
     rows["line"], rows["document"] = block.document_lines, np.arange(len(rows))
@@ -156,6 +184,7 @@ def _store_occurrences(
 def _store_signatures(
     folded: FoldedBlock, writer: BlobWriter, bands: tuple[int, int]
 ) -> Iterator[Output]:
+    """Store signatures and bands of a block's different documents that have words, by partition."""
     keys, documents = np.unique(folded.document_keys, return_index=True)
     has_words = np.diff(folded.document_offsets)[documents] > 0
     keys, documents = keys[has_words], documents[has_words]
@@ -174,6 +203,15 @@ def _store_signatures(
 def choose_documents(
     partition: tuple[int, dict[str, list[BlobReference]]], job: DropJob
 ) -> Iterator[tuple[BlockId, DocumentsToDrop]]:
+    """Decide which documents of a partition go, and list them in a file.
+
+    Args:
+        partition: its number, and references to `occurrences` and `kept`.
+        job: where records and lists are.
+
+    Yields:
+        A block, and which of its documents go.
+    """
     number, parts = partition
     store = job.store
     occurrences = merge_occurrences(store.read(item) for item in parts["occurrences"])
@@ -193,6 +231,7 @@ def choose_documents(
 
 
 def _report_lines(blocks: list[BlockId], dropped: Dropped) -> Iterator[str]:
+    """Yield a line of JSON for each dropped document, with the one that stays."""
     rows = dropped.rows
     for place in range(len(rows)):
         is_near = bool(dropped.is_near[place])
@@ -212,6 +251,7 @@ def _report_lines(blocks: list[BlockId], dropped: Dropped) -> Iterator[str]:
 def partition_lines(
     block: tuple[BlockId, dict[str, list[Any]]], job: DropJob
 ) -> Iterator[tuple[int, tuple[BlockId, BlobReference]]]:
+    """Store the lines of the documents of a block that stay by partition of their keys."""
     block_id, parts = block
     store = job.store
     rows = read_rows(store, parts["lines"], LINE)
@@ -226,6 +266,7 @@ def partition_lines(
 def choose_lines(
     partition: tuple[int, Iterable[tuple[BlockId, BlobReference]]], job: DropJob
 ) -> Iterator[tuple[BlockId, np.ndarray]]:
+    """Yield the lines of blocks that go, of a partition of keys."""
     store = job.store
     yield from find_repeated((block_id, store.read(item)) for block_id, item in partition[1])
 
@@ -233,21 +274,23 @@ def choose_lines(
 def drop_from_stored(
     block: tuple[BlockId, dict[str, list[Any]]], job: DropJob
 ) -> Iterator[DocumentBlock]:
-    """Read a block again and drops documents and lines, all by their numbers in it."""
+    """Read a block again and drop documents and lines, all by their numbers in it."""
     _, parts = block
     (reference,) = parts["text"]
     stored = read_block(job.store.read(reference))
-    goes = np.zeros(stored.num_documents, np.bool_)
-    line_goes = np.zeros(stored.num_lines, np.bool_)
+    is_dropped = np.zeros(stored.num_documents, np.bool_)
+    is_dropped_line = np.zeros(stored.num_lines, np.bool_)
     for numbers in parts["lines"]:
-        line_goes[numbers] = True
+        is_dropped_line[numbers] = True
     for numbers, is_near in parts["documents"]:
-        goes[numbers] = True
+        is_dropped[numbers] = True
         near = int(is_near.sum())
         dropped = {NEAR_DUPLICATE: near, EXACT_COPY: len(is_near) - near}
         stored = stored.adding(Evidence(dropped=dropped))
-    line_goes = line_goes[~np.repeat(goes, np.diff(stored.lines_of_documents))]
-    kept = stored.keep_documents(~goes)
-    if line_goes.any():
-        kept = kept.drop_lines(line_goes, REPEATED_LINE, ONLY_REPEATED_LINES)
+    # Lines are numbered in the whole block, so those of dropped documents are left out first.
+    of_dropped = np.repeat(is_dropped, np.diff(stored.lines_of_documents))
+    is_dropped_line = is_dropped_line[~of_dropped]
+    kept = stored.keep_documents(~is_dropped)
+    if is_dropped_line.any():
+        kept = kept.drop_lines(is_dropped_line, REPEATED_LINE, ONLY_REPEATED_LINES)
     yield kept

@@ -1,4 +1,10 @@
-"""The Beam steps that find near duplicates, with 12 bytes per candidate on one worker."""
+"""The Beam steps that find near duplicates, with 12 bytes per candidate on one worker.
+
+`near_duplicates.py` says what is similar. Similar pairs are joined to groups, of which one document
+is kept: the one with the lowest identity, a hash of its text, so that the choice does not depend on
+files, blocks or workers. Similarity is not transitive; a group may hold two documents that are no
+near duplicates of each other, but each of one between them.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +50,19 @@ HALF = np.dtype([("left", NODE), ("right", "u8")])
 
 
 class Nodes(NamedTuple):
-    """The candidates of a partition, by rising key."""
+    """The candidates of a partition, by rising key.
 
-    rows: BlobReference  # NODE
+    Attributes:
+        rows: NODE.
+        keys: KEY.
+        identities: KEY.
+        files: JSON, a list of paths.
+    """
+
+    rows: BlobReference
     keys: BlobReference
     identities: BlobReference
-    files: BlobReference  # JSON, a list of paths
+    files: BlobReference
 
 
 # A partition, its candidates and, by partition, uint32 [n, 2]: numbers of similar documents, the
@@ -60,13 +73,21 @@ Similar = tuple[int, Nodes, list[tuple[int, BlobReference]]]
 def find_near(
     parts: dict[str, beam.PCollection], store: BlobStore, threshold: float
 ) -> beam.PCollection:
-    """(partition of the keys, reference to NamedRows of KEPT) pairs.
+    """Find the near duplicates to drop.
 
     Documents are compared twice by the same steps: candidates, and those to drop with those kept.
 
         bands ───────── candidates ─┬─ similar pairs ── groups ── to drop and kept ─┬─ kept
         occurrences ─┬─ records ────┴───────────────────────────────────────────────┘
         signatures ──┘
+
+    Args:
+        parts: collections of `store_block` by name, of (partition, reference).
+        store: where records wait.
+        threshold: similarity from which documents are near duplicates.
+
+    Returns:
+        A collection of (partition of the keys, reference to NamedRows of KEPT).
     """
     pairs = (
         parts["bands"]
@@ -92,6 +113,13 @@ def find_near(
 def _gather_halves(
     name: str, pairs: beam.PCollection, nodes: beam.PCollection, store: BlobStore
 ) -> beam.PCollection:
+    """Bring both documents of pairs together, in the partition of the right one.
+
+    Args:
+        name: of the steps.
+        pairs: (partition of the left key, reference to PAIR).
+        nodes: (partition, `Nodes`).
+    """
     halves = (
         {"pairs": pairs, "nodes": nodes}
         | f"GatherLeft{name}" >> beam.CoGroupByKey()
@@ -117,6 +145,13 @@ def pair_in_bands(bands: tuple[int, Iterable[BlobReference]], store: BlobStore) 
 def select_candidates(
     partition: tuple[int, dict[str, list[BlobReference]]], store: BlobStore
 ) -> Iterator[tuple[int, Nodes]]:
+    """Store the records of candidates of a partition.
+
+    Args:
+        partition: its number, and references to `keys` of candidates, `occurrences` and
+            `signatures`.
+        store: where records wait.
+    """
     number, parts = partition
     keys = np.unique(read_rows(store, parts["keys"], KEY))
     if not len(keys):
@@ -170,7 +205,11 @@ def send_left(
 def _compare(
     parts: dict[str, list[Any]], store: BlobStore
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-    """The sender of pairs, NODE of their left and of their right documents, and similarities."""
+    """Compare the pairs that were sent to a partition.
+
+    Yields:
+        The sender of pairs, NODE of their left and of their right documents, and similarities.
+    """
     for stored in parts["nodes"]:
         nodes = np.frombuffer(store.read(stored.rows), NODE)
         keys = nodes["key"].copy()
@@ -183,6 +222,7 @@ def _compare(
 def find_similar(
     partition: tuple[int, dict[str, list[Any]]], store: BlobStore, threshold: float
 ) -> Iterator[tuple[int, Similar]]:
+    """Find the pairs of a partition whose similarity reaches the threshold."""
     number, parts = partition
     edges = []
     with store.writer() as writer:
@@ -197,9 +237,10 @@ def find_similar(
 def connect_similar(
     gathered: tuple[int, Iterable[Similar]], store: BlobStore
 ) -> Iterator[tuple[int, BlobReference]]:
-    """Pairs the documents to drop with the one that is kept of each group, in their partitions.
+    """Pair the documents to drop with the one that is kept of each group, in their partitions.
 
-    Groups are the connected components of similar pairs; the lowest identity is kept.
+    Groups are the connected components of similar pairs; the lowest identity is kept. This step
+    runs on one worker, so all it holds are 4 bytes of a parent and 8 of an identity per candidate.
     """
     parts = sorted(gathered[1])
     bounds = np.cumsum([0, *(nodes.keys.length // KEY.itemsize for _, nodes, _ in parts)])
@@ -225,9 +266,15 @@ def connect_similar(
 
 @numba.njit(cache=True, nogil=True)
 def connect(edges, starts, identities, parents):
-    """Union-find over documents, whose numbers are relative to the starts of both sides.
+    """Join documents by similar pairs (union-find, Tarjan 1975).
 
-    `parents` begins as 0, 1, 2 …; a root has the lowest identity, in any order of the edges.
+    A root has the lowest identity, in any order of the edges.
+
+    Args:
+        edges: uint32 [n, 2], numbers of similar documents.
+        starts: numbers of the first document of both sides.
+        identities: uint64 [documents].
+        parents: uint32 [documents], 0, 1, 2 … at first; changed in place.
     """
     for edge in range(len(edges)):
         a = _root(parents, starts[0] + edges[edge, 0])
@@ -239,12 +286,14 @@ def connect(edges, starts, identities, parents):
 
 @numba.njit(cache=True, nogil=True)
 def flatten(parents):
+    """Let each document point to its root."""
     for node in range(len(parents)):
         parents[node] = _root(parents, node)
 
 
 @numba.njit(cache=True, nogil=True)
 def _root(parents, node):
+    """Return the root of a document, and halve the path to it."""
     while parents[node] != node:
         parents[node] = parents[parents[node]]
         node = np.int64(parents[node])

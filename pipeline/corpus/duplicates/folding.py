@@ -27,7 +27,7 @@ _ALONE = 1 << 31
 
 @functools.cache
 def _folding_table() -> np.ndarray:
-    """uint32 [NUM_CODE_POINTS]: folded code points (_ALONE: a bit), _BETWEEN or _SKIPPED."""
+    """Return folded code points (_ALONE: a bit), _BETWEEN or _SKIPPED, uint32 [NUM_CODE_POINTS]."""
 
     def folded(character: str, category: str) -> int:
         if category == "Cf":
@@ -43,22 +43,43 @@ def _folding_table() -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class FoldedBlock:
-    words: np.ndarray  # uint64 [words], a hash of each
-    document_offsets: np.ndarray  # int64 [documents + 1] into the words
-    # uint64 [lines], equal for lines of equal words; lines without any word are equal only if
-    # their bytes are.
+    """Documents and lines of a block as hashes of their words.
+
+    Attributes:
+        words: uint64 [words], a hash of each.
+        document_offsets: int64 [documents + 1] into the words.
+        line_keys: uint64 [lines], equal for lines of equal words; lines without any word are equal
+            only if their bytes are.
+        document_keys: uint64 [documents], the same for documents.
+    """
+
+    words: np.ndarray
+    document_offsets: np.ndarray
     line_keys: np.ndarray
-    document_keys: np.ndarray  # uint64 [documents], the same for documents
+    document_keys: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
 class FoldedTexts:
-    words: np.ndarray  # uint64 [words], a hash of each
-    starts: np.ndarray  # int32 [words], the byte of the texts' data where each begins
-    offsets: np.ndarray  # int64 [texts + 1] into the words
+    """Texts as hashes of their words.
+
+    Attributes:
+        words: uint64 [words], a hash of each.
+        starts: int32 [words], the byte of the texts' data where each begins.
+        offsets: int64 [texts + 1] into the words.
+    """
+
+    words: np.ndarray
+    starts: np.ndarray
+    offsets: np.ndarray
 
 
 def fold_texts(texts: pa.Array) -> FoldedTexts:
+    """Fold texts to hashes of their words.
+
+    Args:
+        texts: string [texts].
+    """
     offsets, data = offsets_and_data(texts)
     # A word has two bytes with what separates it from the next, unless a text ends.
     capacity = int(offsets[-1] - offsets[0]) // 2 + len(texts)
@@ -69,6 +90,7 @@ def fold_texts(texts: pa.Array) -> FoldedTexts:
 
 
 def fold_block(block: DocumentBlock) -> FoldedBlock:
+    """Fold a block, and make keys of its lines and documents."""
     offsets, data = offsets_and_data(block.sentences)
     folded = fold_texts(block.sentences)
     line_offsets = folded.offsets[block.line_offsets]
@@ -86,6 +108,7 @@ def fold_block(block: DocumentBlock) -> FoldedBlock:
 
 @numba.njit(cache=True, nogil=True)
 def _fold(data, offsets, table, words, starts, text_words):
+    """Set hashes and begins of words, and where those of each text end; return their number."""
     found = 0
     for text in range(len(text_words) - 1):
         position, stop = offsets[text], offsets[text + 1]
@@ -123,6 +146,7 @@ def _fold(data, offsets, table, words, starts, text_words):
 
 @numba.njit(cache=True, nogil=True)
 def _keys(words, offsets):
+    """Return hashes of stretches of words, uint64 [stretches]."""
     keys = np.empty(len(offsets) - 1, np.uint64)
     for stretch in range(len(keys)):
         value = FNV_OFFSET_BASIS

@@ -1,9 +1,16 @@
 """Near duplicates by MinHash (Broder 1997) of word 5-grams.
 
-Candidates share a band of 128 minima (Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets",
-3.4); a pair of similarity s does with probability 1 - (1 - s^r)^b, for b bands of r minima. They
-are compared by sketches: grams are spread over bins (one permutation hashing: Li, Owen, Zhang
-2012), and the lowest of each bin flips a bit (odd sketch: Mitzenmacher, Pagh, Pham 2014).
+Two documents are as similar as the share of 5-grams that they have in common (Jaccard). Comparing
+all pairs is out of the question, so:
+
+1. Each document gets 128 minima: of each of 128 hash functions, the lowest value over its 5-grams.
+   Two documents have an equal minimum with a probability that is their similarity.
+2. Candidates share a band of minima (Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets",
+   3.4); a pair of similarity s does with probability 1 - (1 - s^r)^b, for b bands of r minima.
+   `choose_bands` takes the longest bands that find 95% of the pairs at the threshold.
+3. Candidates are compared by sketches of 512 bytes: grams are spread over bins (one permutation
+   hashing: Li, Owen, Zhang 2012), and the lowest of each bin flips a bit (odd sketch: Mitzenmacher,
+   Pagh, Pham 2014). `estimated_similarity` turns the number of differing bits into a similarity.
 """
 
 from __future__ import annotations
@@ -19,9 +26,10 @@ from pipeline.corpus.duplicates.occurrences import first_of_runs
 
 NUM_HASHES = 128
 GRAM_WORDS = 5
-_FOUND_AT_THRESHOLD = 0.95
+_FOUND_AT_THRESHOLD = 0.95  # of the pairs that are just similar enough
 _LARGEST = np.uint32(0xFFFFFFFF)
-_NUM_BINS, _SKETCH_BITS = 2048, 4096
+_NUM_BINS = 2048
+_SKETCH_BITS = 4096
 _EMPTY = np.uint64(2**64 - 1)
 # A document's key under one of its bands.
 BAND = np.dtype([("band", "u8"), ("key", "u8")])
@@ -37,23 +45,47 @@ _PAIRS_TOGETHER = 8_000_000
 
 
 def choose_bands(threshold: float) -> tuple[int, int]:
-    """How many bands, and minima in each: the steepest curve that finds pairs at the threshold."""
+    """Choose the steepest curve that finds pairs at the threshold.
+
+    Args:
+        threshold: similarity, 0 to 1.
+
+    Returns:
+        How many bands, and minima in each.
+    """
     rows = NUM_HASHES
-    while rows > 1 and chance_of_candidate(threshold, NUM_HASHES // rows, rows) < (
-        _FOUND_AT_THRESHOLD
-    ):
+    while rows > 1:
+        chance = chance_of_candidate(threshold, NUM_HASHES // rows, rows)
+        if chance >= _FOUND_AT_THRESHOLD:
+            break
         rows -= 1
     return NUM_HASHES // rows, rows
 
 
 def chance_of_candidate(similarity: float, bands: int, rows: int) -> float:
+    """Return the probability that a pair shares a band.
+
+    Args:
+        similarity: 0 to 1.
+        bands: number of bands.
+        rows: minima in each.
+    """
     return 1.0 - (1.0 - similarity**rows) ** bands
 
 
 def signatures_of(
     words: np.ndarray, offsets: np.ndarray, documents: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minima, uint32 [n, NUM_HASHES], and SKETCH of n documents with words (int64 numbers)."""
+    """Make minima and sketches of documents with words.
+
+    Args:
+        words: uint64, hashes of words.
+        offsets: int64 [documents + 1] into the words.
+        documents: int64 [n], numbers.
+
+    Returns:
+        Minima, uint32 [n, NUM_HASHES], and SKETCH [n].
+    """
     minima = np.full((len(documents), NUM_HASHES), _LARGEST)
     sketches = np.zeros(len(documents), SKETCH)
     filled, bits = sketches["filled"], sketches["bits"]
@@ -62,7 +94,18 @@ def signatures_of(
 
 
 def estimated_similarity(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """float64 [n]: the Jaccard similarity of pairs of SKETCHes, 1 for equal ones."""
+    """Estimate the Jaccard similarity of pairs of sketches, 1 for equal ones.
+
+    The number of differing bits tells how many bins differ (odd sketch, inverted); the number of
+    filled bins tells how many grams there are. The similarity by which as many bins are equal is
+    found by bisection.
+
+    Args:
+        left, right: SKETCH [n].
+
+    Returns:
+        float64 [n].
+    """
     differing = np.bitwise_count(left["bits"] ^ right["bits"]).sum(axis=1, dtype=np.int64)
     differing = differing.clip(max=_SKETCH_BITS // 2 - 1)
     unequal = np.log1p(-2 * differing / _SKETCH_BITS) / np.log1p(-2 / _SKETCH_BITS)
@@ -79,6 +122,7 @@ def estimated_similarity(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _permutations() -> tuple[np.ndarray, np.ndarray]:
+    """Return factors and addends of the hash functions, uint32 [NUM_HASHES] each."""
     state = np.array([seed_key(0, "minhash")], np.uint64)
     numbers = np.array([next_bits(state) for _ in range(2 * NUM_HASHES)], np.uint64)
     factors, addends = (numbers >> np.uint64(32)).astype(np.uint32).reshape(2, NUM_HASHES)
@@ -87,6 +131,10 @@ def _permutations() -> tuple[np.ndarray, np.ndarray]:
 
 @numba.njit(cache=True, nogil=True)
 def _sign(words, offsets, documents, factors, addends, minima, filled, bits):
+    """Set minima and sketches of documents.
+
+    A hash function is multiply-add modulo 2^32 of the upper half of a gram's hash.
+    """
     bins = np.full(_NUM_BINS, _EMPTY)
     for place, document in enumerate(documents):
         own = minima[place]
@@ -110,7 +158,16 @@ def _sign(words, offsets, documents, factors, addends, minima, filled, bits):
 
 @numba.njit(cache=True, nogil=True)
 def band_keys(minima: np.ndarray, bands: int, rows: int) -> np.ndarray:
-    """uint64 [documents, bands]: equal where all minima of a band are, different bands apart."""
+    """Return keys of bands, equal where all minima of a band are, different bands apart.
+
+    Args:
+        minima: uint32 [documents, NUM_HASHES].
+        bands: number of bands.
+        rows: minima in each.
+
+    Returns:
+        uint64 [documents, bands].
+    """
     keys = np.empty((len(minima), bands), np.uint64)
     for document in range(keys.shape[0]):
         for band in range(keys.shape[1]):
@@ -122,9 +179,13 @@ def band_keys(minima: np.ndarray, bands: int, rows: int) -> np.ndarray:
 
 
 def pair_candidates(bands: np.ndarray) -> Iterator[np.ndarray]:
-    """Pairs documents of different keys that share a BAND, of all bands.
+    """Pair documents of different keys that share a band.
 
-    Yields PAIR, distinct and sorted, the lower key left, in parts of bounded size.
+    Args:
+        bands: BAND, of all documents of a partition.
+
+    Yields:
+        PAIR, distinct and sorted, the lower key left, in parts of bounded size.
     """
     bands = sorted_distinct(bands)
     begins = np.flatnonzero(first_of_runs(bands["band"]))
@@ -140,11 +201,12 @@ def pair_candidates(bands: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _count_pairs(sizes: np.ndarray) -> np.ndarray:
+    """Return how many pairs groups of these sizes make, int64 [groups]."""
     return np.where(sizes <= _ALL_PAIRS_UP_TO, sizes * (sizes - 1) // 2, 2 * sizes - 3)
 
 
 def sorted_distinct(rows: np.ndarray) -> np.ndarray:
-    """Distinct rows of two fields, sorted by both; np.unique is slow on records."""
+    """Return distinct rows of two fields, sorted by both; np.unique is slow on records."""
     first, second = (rows[name] for name in rows.dtype.names or ())
     order = np.lexsort((second, first))
     rows = rows[order]
@@ -153,6 +215,7 @@ def sorted_distinct(rows: np.ndarray) -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _fill_pairs(keys, begins, ends, low, high):
+    """Set the pairs of groups; see `_ALL_PAIRS_UP_TO`."""
     found = 0
     for group in range(len(begins)):
         begin, end = begins[group], ends[group]

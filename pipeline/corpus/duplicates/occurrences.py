@@ -43,13 +43,23 @@ LINE = np.dtype(
 
 
 def partitions_of(keys: np.ndarray) -> np.ndarray:
-    """The partition of each key, a 64-bit hash: uint64 of the same shape."""
+    """Return the partition of each key, a 64-bit hash: uint64 of the same shape."""
     return (keys >> np.uint64(40)) % np.uint64(_NUM_PARTITIONS)
 
 
 def partition_rows(
     rows: np.ndarray, keys: np.ndarray, writer: BlobWriter
 ) -> list[tuple[int, BlobReference]]:
+    """Store rows by the partition of their keys.
+
+    Args:
+        rows: records [n].
+        keys: uint64 [n].
+        writer: gets a blob for each partition that has rows.
+
+    Returns:
+        Partitions and references.
+    """
     partitions = partitions_of(keys)
     order = np.argsort(partitions, kind="stable")
     rows = rows[order]
@@ -62,7 +72,13 @@ def partition_rows(
 
 
 def read_rows(store: BlobStore, references: Iterable[BlobReference], kind: np.dtype) -> np.ndarray:
-    """The rows of all blobs, each of which is in memory only until it is copied."""
+    """Read the rows of all blobs, each of which is in memory only until it is copied.
+
+    Args:
+        store: that has them.
+        references: of the blobs.
+        kind: dtype of a row.
+    """
     references = list(references)
     rows = np.empty(sum(each.length for each in references) // kind.itemsize, kind)
     end = 0
@@ -75,7 +91,14 @@ def read_rows(store: BlobStore, references: Iterable[BlobReference], kind: np.dt
 def read_slices(
     store: BlobStore, references: Iterable[BlobReference], kind: np.dtype, field: str
 ) -> Iterator[np.ndarray]:
-    """The rows of all blobs in parts of bounded size; those of an equal hash in the same part."""
+    """Yield the rows of all blobs in parts of bounded size, those of equal hashes in one part.
+
+    Args:
+        store: that has them.
+        references: of the blobs, read anew for each part.
+        kind: dtype of a row.
+        field: of the hash, uint64.
+    """
     references = list(references)
     count = 1 + sum(each.length for each in references) // _SLICE_BYTES
     for number in range(count):
@@ -93,7 +116,7 @@ class NamedRows:
 
 
 def merge_occurrences(parts: Iterable[bytes]) -> NamedRows:
-    """OCCURRENCE by key, identity, file and place, independent of the parts' order."""
+    """Merge OCCURRENCE records by key, identity, file and place, whatever the parts' order."""
     found = _merge(parts, "block", OCCURRENCE)
     rows = found.rows
     order = np.lexsort((rows["document"], rows["block"], rows["identity"], rows["key"]))
@@ -101,13 +124,13 @@ def merge_occurrences(parts: Iterable[bytes]) -> NamedRows:
 
 
 def merge_kept(parts: Iterable[bytes]) -> NamedRows:
-    """KEPT by rising key: documents that stay in place of near duplicates."""
+    """Merge KEPT records by rising key: documents that stay in place of near duplicates."""
     found = _merge(parts, "source", KEPT)
     return NamedRows(found.names, found.rows[np.argsort(found.rows["key"])])
 
 
 def _merge(parts: Iterable[bytes], field: str, kind: np.dtype) -> NamedRows:
-    """Sort the names of all parts and numbers them anew."""
+    """Sort the names of all parts, and number them anew."""
     loaded: list[NamedRows] = [unpack(part, NamedRows) for part in parts]
     names = sorted({name for part in loaded for name in part.names})
     numbers = {name: number for number, name in enumerate(names)}
@@ -120,7 +143,7 @@ def _merge(parts: Iterable[bytes], field: str, kind: np.dtype) -> NamedRows:
 
 
 def first_of_runs(values: np.ndarray) -> np.ndarray:
-    """bool [n]: whether each value differs from the one before."""
+    """Return whether each value differs from the one before, bool [n]."""
     is_first = np.ones(len(values), np.bool_)
     is_first[1:] = values[1:] != values[:-1]
     return is_first
@@ -128,18 +151,31 @@ def first_of_runs(values: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Dropped:
-    """Documents to drop, in the order of the occurrences."""
+    """Documents to drop, in the order of the occurrences.
 
-    rows: np.ndarray  # OCCURRENCE [n]
-    is_near: np.ndarray  # bool [n]: whether no equal document was there before, only a similar one
-    kept: np.ndarray  # KEPT [n], whose `source` is not used
-    kept_files: list[str]  # a path each
+    Attributes:
+        rows: OCCURRENCE [n].
+        is_near: bool [n], whether no equal document was there before, only a similar one.
+        kept: KEPT [n], whose `source` is not used.
+        kept_files: a path each.
+    """
+
+    rows: np.ndarray
+    is_near: np.ndarray
+    kept: np.ndarray
+    kept_files: list[str]
 
 
 def choose_dropped(occurrences: NamedRows, kept: NamedRows) -> Dropped:
-    """Drop all but the first of equal documents (sorted by key), and near duplicates of `kept`."""
+    """Drop all but the first of equal documents, and near duplicates of kept ones.
+
+    Args:
+        occurrences: sorted by key, identity, file and place.
+        kept: sorted by key.
+    """
     rows = occurrences.rows
     is_first = first_of_runs(rows["key"])
+    # Of each row, the first one with its key.
     firsts = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
     stays = rows[firsts]
     files = np.array([source for source, _ in occurrences.names], object)
@@ -147,27 +183,33 @@ def choose_dropped(occurrences: NamedRows, kept: NamedRows) -> Dropped:
     stand_ins["identity"], stand_ins["line"] = stays["identity"], stays["line"]
     stand_ins["similarity"] = 1.0
     kept_files = files[stays["block"]] if len(rows) else files[:0]
-    goes_as_near = np.zeros(len(rows), np.bool_)
+    is_near_copy = np.zeros(len(rows), np.bool_)
     if len(kept.rows):
         keys = kept.rows["key"]
         places = np.minimum(np.searchsorted(keys, rows["key"]), len(keys) - 1)
-        goes_as_near = keys[places] == rows["key"]
-        stand_ins[goes_as_near] = kept.rows[places[goes_as_near]]
-        sources = stand_ins["source"][goes_as_near]
-        kept_files[goes_as_near] = np.array(kept.names, object)[sources]
-    goes = ~is_first | goes_as_near
+        is_near_copy = keys[places] == rows["key"]
+        stand_ins[is_near_copy] = kept.rows[places[is_near_copy]]
+        sources = stand_ins["source"][is_near_copy]
+        kept_files[is_near_copy] = np.array(kept.names, object)[sources]
+    is_dropped = ~is_first | is_near_copy
     return Dropped(
-        rows=rows[goes],
-        is_near=(is_first & goes_as_near)[goes],
-        kept=stand_ins[goes],
-        kept_files=kept_files[goes].tolist(),
+        rows=rows[is_dropped],
+        is_near=(is_first & is_near_copy)[is_dropped],
+        kept=stand_ins[is_dropped],
+        kept_files=kept_files[is_dropped].tolist(),
     )
 
 
 def lines_of_block(
     block: DocumentBlock, line_keys: np.ndarray, identities: np.ndarray
 ) -> np.ndarray:
-    """LINE [lines] of a block, whose number is 0."""
+    """Return LINE [lines] of a block, whose number is 0.
+
+    Args:
+        block: the documents.
+        line_keys: uint64 [lines].
+        identities: uint64 [documents].
+    """
     bounds = block.lines_of_documents
     documents = np.repeat(np.arange(block.num_documents), np.diff(bounds))
     rows = np.zeros(block.num_lines, LINE)
@@ -180,9 +222,16 @@ def lines_of_block(
 
 
 def find_repeated(parts: Iterable[tuple[BlockId, bytes]]) -> list[tuple[BlockId, np.ndarray]]:
-    """Find lines (uint32 numbers by block) to drop, from blocks' LINEs with all their keys.
+    """Find lines to drop: all but the first of each key.
 
-    Keeps the first line of each key by document identity and number, of copies by file and place.
+    The first is that of the lowest document identity and number in its document; of copies of a
+    document, by file and place.
+
+    Args:
+        parts: blocks, and LINE with all their keys.
+
+    Returns:
+        Blocks, and uint32 numbers of their lines.
     """
     ordered = sorted(parts, key=lambda part: part[0])
     rows = np.concatenate([np.empty(0, LINE), *(np.frombuffer(data, LINE) for _, data in ordered)])

@@ -1,5 +1,8 @@
-"""C4 drops lines of a few words, with an endless word, about JavaScript or policies, and documents
-with placeholder text or braces, or of fewer than 5 sentences."""
+"""C4 drops lines and documents that are no running text (Raffel et al. 2020, section 2.2).
+
+Lines of a few words, with an endless word, about JavaScript or policies; documents with placeholder
+text or braces, or of fewer than 5 sentences. Datatrove's C4QualityFilter is the reference.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +20,27 @@ _COOKIES = ("uses cookies", "use of cookies", "use cookies")
 
 
 def count_words(text: MeasuredText) -> np.ndarray:
+    """Count the words of lines that white space separates."""
     return spaced_words(text.data, text.starts, text.stops)[0]
 
 
 def longest_word(text: MeasuredText) -> np.ndarray:
+    """Count the characters of the longest word of lines."""
     return spaced_words(text.data, text.starts, text.stops)[1]
 
 
 def ends_in_punctuation(text: MeasuredText) -> np.ndarray:
+    """Return 1 for lines that end in a terminal punctuation mark, else 0; an ellipsis is none."""
     return (text.end_with(".", "?", "!", '"', "'") & ~text.end_with("...")).astype(np.float64)
 
 
 def in_lines(text: MeasuredText, *, phrases: tuple[str, ...]) -> np.ndarray:
+    """Count the occurrences of phrases in lines."""
     return sum(map(text.occurrences, phrases), np.zeros(len(text.starts)))
 
 
 def in_documents(text: MeasuredText, *, phrase: str) -> np.ndarray:
+    """Count the occurrences of a phrase in documents."""
     return text.total(text.occurrences(phrase))
 
 

@@ -13,7 +13,14 @@ from pipeline.corpus.curation.words import find_gram, gram_at, new_table
 
 
 def most_common_gram(text: MeasuredText, *, size: int) -> np.ndarray:
-    """Characters of all its occurrences, with spaces between words, by those of the document."""
+    """Return the share of the most frequent n-gram in the characters of a document.
+
+    All its occurrences count, with spaces between their words.
+
+    Args:
+        text: the documents.
+        size: words of n-grams.
+    """
     words, bounds = text.words, text.document_words
     found = np.zeros(text.num_documents)
     _count_most_common(words.hashes, words.characters, bounds, size, *new_table(bounds), found)
@@ -22,6 +29,15 @@ def most_common_gram(text: MeasuredText, *, size: int) -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _count_most_common(hashes, characters, bounds, size, keys, owners, found):
+    """Set the characters of the most frequent n-gram of each document.
+
+    Args:
+        hashes, characters: of words.
+        bounds: int64 [documents + 1], offsets into the words.
+        size: words of n-grams.
+        keys, owners: of `new_table`.
+        found: float64 [documents], to be set.
+    """
     counts = np.zeros(len(keys), np.int64)
     for document in range(len(found)):
         first, most = -1, 0

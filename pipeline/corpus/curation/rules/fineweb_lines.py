@@ -1,4 +1,7 @@
-"""FineWeb drops documents of short, repeated or unfinished lines, and of lists."""
+"""FineWeb drops documents of short, repeated or unfinished lines, and of lists.
+
+Penedo et al. 2024, section 3.6; datatrove's FineWebQualityFilter is the reference.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ _ELLIPSIS = 0x2026
 
 @functools.cache
 def _is_terminal() -> np.ndarray:
+    """Return which code points end a sentence, bool [NUM_CODE_POINTS]."""
     table = np.isin(sentence_table(), (TERMINATOR, WIDE_TERMINATOR))
     table[list(_OTHER_TERMINALS)] = True
     table[_ELLIPSIS] = False
@@ -25,19 +29,23 @@ def _is_terminal() -> np.ndarray:
 
 
 def finished_lines(text: MeasuredText) -> np.ndarray:
+    """Return the share of lines that end in a terminal mark of any script; an ellipsis is none."""
     return ratio(text.total(_is_terminal()[text.last_characters]), text.num_lines)
 
 
 def short_lines(text: MeasuredText) -> np.ndarray:
+    """Return the share of lines of up to 30 characters."""
     return ratio(text.total(text.line_characters <= _SHORT), text.num_lines)
 
 
 def repeated_characters(text: MeasuredText) -> np.ndarray:
+    """Return the share of repeated lines in the characters of all lines."""
     repeated = text.total(text.line_characters * text.is_repeated_line)
     return ratio(repeated, text.total(text.line_characters))
 
 
 def feeds_per_word(text: MeasuredText) -> np.ndarray:
+    """Return line feeds per word: a list has nearly one."""
     return ratio(text.num_feeds, text.num_words)
 
 

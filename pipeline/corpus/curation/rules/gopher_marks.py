@@ -9,20 +9,23 @@ from pipeline.corpus.curation.rule import gopher_quality
 
 
 def hashes_per_word(text: MeasuredText) -> np.ndarray:
+    """Return hash signs per word."""
     return ratio(text.total(text.occurrences("#")), text.num_words)
 
 
 def ellipses_per_word(text: MeasuredText) -> np.ndarray:
+    """Return ellipses, as three full stops or one character, per word."""
     found = text.occurrences("...") + text.occurrences("\u2026")
     return ratio(text.total(found), text.num_words)
 
 
 def bullet_lines(text: MeasuredText) -> np.ndarray:
-    """As a fraction of all lines; blank ones count."""
+    """Return the share of lines that begin with a bullet; blank lines count."""
     return text.total(text.begin_with("\u2022", "-")) / (text.num_feeds + 1)
 
 
 def ellipsis_lines(text: MeasuredText) -> np.ndarray:
+    """Return the share of lines that end in an ellipsis; blank lines count."""
     return text.total(text.end_with("...", "\u2026")) / (text.num_feeds + 1)
 
 

@@ -12,15 +12,22 @@ from pipeline.corpus.curation.rule import gopher_repetition
 
 
 def repeated_lines(text: MeasuredText) -> np.ndarray:
+    """Return the share of lines that equal an earlier line of their document."""
     return ratio(text.total(text.is_repeated_line), text.num_lines)
 
 
 def line_characters(text: MeasuredText) -> np.ndarray:
+    """Return the share of repeated lines in the characters of a document."""
     return ratio(text.total(text.line_characters * text.is_repeated_line), text.num_characters)
 
 
 def repeated_paragraphs(text: MeasuredText, *, by_length: bool) -> np.ndarray:
-    """Paragraphs, which blank lines separate: their fraction, or that of their characters."""
+    """Return the share of paragraphs, which blank lines separate, that equal an earlier one.
+
+    Args:
+        text: the documents.
+        by_length: whether to count characters instead of paragraphs.
+    """
     if not len(text.starts):
         return np.zeros(text.num_documents)
     first_lines = np.flatnonzero(text.feeds != 1)

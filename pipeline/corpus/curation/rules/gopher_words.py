@@ -1,5 +1,8 @@
-"""Gopher keeps documents of 50 to 100,000 words, of 3 to 10 characters on average, which mostly
-have a letter, with two of eight English stop words."""
+"""Gopher keeps documents of ordinary length, with ordinary words (Rae et al. 2021, A.1.1).
+
+These are 50 to 100,000 words, of 3 to 10 characters on average, which mostly have a letter, with
+two of eight English stop words.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ _STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 
 
 def count_words(text: MeasuredText) -> np.ndarray:
-    """Mark do not count."""
+    """Count words; marks do not count."""
     return text.total_of_words(text.words.kinds & HAS_MORE_THAN_MARKS > 0)
 
 
 def mean_word_length(text: MeasuredText) -> np.ndarray:
-    """Characters; NaN without words, which other rules are for."""
+    """Return the mean characters of words; NaN without words, which other rules are for."""
     is_word = text.words.kinds & HAS_MORE_THAN_MARKS > 0
     words = text.total_of_words(is_word)
     length = ratio(text.total_of_words(text.words.characters * is_word), words)
@@ -28,11 +31,12 @@ def mean_word_length(text: MeasuredText) -> np.ndarray:
 
 
 def words_with_letters(text: MeasuredText) -> np.ndarray:
-    """As a fraction of words and marks."""
+    """Return the share of words and marks that have a letter."""
     return ratio(text.total_of_words(text.words.kinds & HAS_LETTER > 0), text.num_words)
 
 
 def distinct_stop_words(text: MeasuredText) -> np.ndarray:
+    """Count which of the eight stop words a document has, in small letters."""
     found = np.zeros(text.num_documents)
     for word in _STOP_WORDS:
         sought = np.uint64(fnv1a(np.frombuffer(word.encode(), np.uint8), 0, len(word)))

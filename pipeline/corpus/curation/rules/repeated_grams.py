@@ -13,7 +13,14 @@ from pipeline.corpus.curation.words import find_gram, gram_at, new_table
 
 
 def repeated_grams(text: MeasuredText, *, size: int) -> np.ndarray:
-    """Their characters without spaces, each counted once, by those of the document."""
+    """Return the share of repeated n-grams in the characters of a document.
+
+    Spaces do not count, and overlapping n-grams count each of their words once.
+
+    Args:
+        text: the documents.
+        size: words of n-grams.
+    """
     words, bounds = text.words, text.document_words
     found = np.zeros(text.num_documents)
     _count_repeated(words.hashes, words.characters, bounds, size, *new_table(bounds), found)
@@ -22,6 +29,15 @@ def repeated_grams(text: MeasuredText, *, size: int) -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _count_repeated(hashes, characters, bounds, size, keys, owners, found):
+    """Add up the characters of repeated n-grams of each document.
+
+    Args:
+        hashes, characters: of words.
+        bounds: int64 [documents + 1], offsets into the words.
+        size: words of n-grams.
+        keys, owners: of `new_table`.
+        found: float64 [documents], to be added to.
+    """
     for document in range(len(found)):
         place, last = bounds[document], bounds[document + 1] - size
         while place <= last:
