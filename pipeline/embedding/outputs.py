@@ -28,7 +28,12 @@ _TOKENS, _STARTS, _ENDS, _VECTORS = TOKEN_COLUMNS
 
 
 def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
-    """Write a block's rows, as JSON objects, and their vectors, outputs of an `Embedder`."""
+    """Write a block's rows, as JSON objects, and their vectors, outputs of an `Embedder`.
+
+    Args:
+        scored: the rows and their vectors.
+        plan: of the job.
+    """
     block, predicted = scored.block, scored.predicted
     assert isinstance(plan.engine, EmbedderSettings)
     rows = block.raw_rows  # JSON lines
@@ -64,7 +69,15 @@ def _with_partitions(row: str, partitions: Mapping[str, str | None]) -> str:
 
 
 def read_parts(plan: ScoringPlan, table: ScoredTable) -> Iterator[tuple[BlockFiles, pa.Table]]:
-    """Yield parts in order: `row` and, where there are rows, columns of vectors."""
+    """Yield parts in order: `row` and, where there are rows, columns of vectors.
+
+    Args:
+        plan: of the job.
+        table: whose parts.
+
+    Yields:
+        Files of the block, and its table, in memory only while it is used.
+    """
     for files in block_files(table, read_summary(table, plan), plan):
         part, is_remote = files.part, isinstance(files.part, RemotePath)
         with pa.PythonFile(part.open("rb")) if is_remote else pa.memory_map(str(part)) as file:
@@ -94,7 +107,11 @@ def vector_array(vectors: np.ndarray) -> pa.FixedSizeListArray:
 
 
 def output_format(path: str) -> str:
-    """Tell `parquet`, `npy` or `jsonl` by the file name; raise UsageError for others."""
+    """Return `parquet`, `npy` or `jsonl` by the file name.
+
+    Raises:
+        UsageError: the name ends otherwise.
+    """
     ending = Path(path).suffix.lower()
     if ending not in _WRITERS:
         raise UsageError(f"--output {path}: the name must end in {', '.join(_WRITERS)}")
@@ -104,7 +121,13 @@ def output_format(path: str) -> str:
 def write_output(path: str, plan: ScoringPlan, counts: ScoringCounts) -> None:
     """Write all finished parts to one file atomically; its name decides the format.
 
-    Raises InputError if a Parquet source has changed.
+    Args:
+        path: of the output.
+        plan: of the job.
+        counts: of all parts.
+
+    Raises:
+        InputError: a Parquet source has changed.
     """
     with replacing_file(path_of(path)) as aside:
         _WRITERS[Path(path).suffix.lower()](aside, plan, counts)
@@ -154,7 +177,7 @@ def _rows_of(
 
 
 def _stored_fields(plan: ScoringPlan) -> dict[str, pa.Field]:
-    """Columns that keep their Parquet type: those of one type in all tables."""
+    """Return columns that keep their Parquet type: those of one type in all tables."""
     fields: dict[str, pa.Field] = {}
     others: set[str] = set()
     for table in plan.tables:
@@ -173,6 +196,7 @@ def _stored_fields(plan: ScoringPlan) -> dict[str, pa.Field]:
 
 
 def _parts(plan: ScoringPlan) -> Iterator[pa.Table]:
+    """Yield the parts of all tables that have rows."""
     for table in plan.tables:
         for _, part in read_parts(plan, table):
             if len(part):
@@ -216,7 +240,7 @@ def _token_json(part: pa.Table) -> Iterator[str]:
 
 
 def _vectors_as_json(vectors: pa.FixedSizeListArray) -> list[str]:
-    """List of the shortest decimals that give back each float32."""
+    """Return the shortest decimals that give back each float32, a JSON list for each vector."""
     numbers = vectors.flatten().cast(pa.string()).to_pylist()
     size = vectors.type.list_size
     return [

@@ -24,11 +24,20 @@ from pipeline.scoring.tables import ScoredTable
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorSource:
-    folder: str  # all that decides the vectors: the model, and its recipe's files
+    """A model that vectors are made with, and how it makes them.
+
+    Attributes:
+        folder: all that decides the vectors: the model, and its recipe's files.
+        recipe: how its vectors are made.
+        settings: the same, for the engine.
+        text_column: column of the texts.
+    """
+
+    folder: str
     directory: ModelDirectory
-    recipe: EmbeddingRecipe  # how its vectors are made
-    settings: EmbedderSettings  # the same, for the engine
-    text_column: str  # column of the texts
+    recipe: EmbeddingRecipe
+    settings: EmbedderSettings
+    text_column: str
 
     @property
     def notes(self) -> list[str]:
@@ -43,7 +52,15 @@ class VectorSource:
         fields: tuple[PredictionField, ...],
         vectors_per_row: int,
     ) -> ScoringPlan:
-        """Plan a job that adds `fields` to tables; more `vectors_per_row` make smaller blocks."""
+        """Plan a job that adds columns to tables.
+
+        Args:
+            config: rows of a block, limit, dialect.
+            tables: inputs and outputs.
+            engine: makes the columns.
+            fields: the columns.
+            vectors_per_row: more of them make smaller blocks.
+        """
         is_folder = bool(tables[0].name)
         return ScoringPlan(
             model=str(self.directory.path.absolute()),
@@ -64,10 +81,17 @@ class VectorSource:
 def open_vector_source(
     model: str, config: TextVectorsSection, *, tokens: bool = False, prompt_name: str | None = None
 ) -> VectorSource:
-    """Open a model and resolves the settings that the config leaves to it.
+    """Open a model and resolve the settings that the config leaves to it.
 
-    Makes a vector per token with `tokens`. `prompt_name` None is the model's default, "" no prompt.
-    Raises UsageError for an unsuitable model, InputError for a damaged one.
+    Args:
+        model: run or model directory.
+        config: settings of vectors.
+        tokens: whether to make a vector per token.
+        prompt_name: None is the model's default, "" no prompt.
+
+    Raises:
+        UsageError: the model is unsuitable.
+        InputError: it is damaged.
     """
     check_finished(model)
     folder = model_folder(model)
@@ -106,6 +130,7 @@ def open_vector_source(
 
 
 def _check_shape(model: str, directory: ModelDirectory, config: TextVectorsSection) -> None:
+    """Raise UsageError if the model has fewer positions or layers than the config asks for."""
     shape = directory.config
     most = shape.max_position_embeddings
     if config.max_seq_length is not None and config.max_seq_length > most:
@@ -122,12 +147,15 @@ def _check_shape(model: str, directory: ModelDirectory, config: TextVectorsSecti
 
 
 def describe_settings(settings: EmbedderSettings) -> str:
+    """Say in one line how vectors are made."""
     layers = ", ".join(map(str, settings.layers))
+    if len(settings.layers) == 1:
+        read = f"layer {layers}"
+    else:
+        read = f"{settings.layer_combination} of layers {layers}"
     parts = [
         "one per token" if settings.tokens else f"{settings.pooling} of the tokens",
-        f"layer {layers}"
-        if len(settings.layers) == 1
-        else f"{settings.layer_combination} of layers {layers}",
+        read,
         "normalized" if settings.normalize else "not normalized",
         f"at most {settings.max_seq_length} tokens",
     ]

@@ -1,4 +1,9 @@
-"""The engine that summarizes documents: sentences, their vectors, the choice among them."""
+"""The engine that summarizes documents: sentences, their vectors, the choice among them.
+
+Extractive: a summary has sentences of the document, word for word. Which ones is decided by maximal
+marginal relevance (`select_sentences`): each should be near to the document as a whole, and far
+from the sentences chosen before it.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +33,33 @@ _RETURN, _NEWLINE, _SPACE = ord("\r"), ord("\n"), ord(" ")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentSentences:
-    # int64 [sentences], characters (code points) of their document, ends exclusive
+    """Where the sentences of documents are.
+
+    Attributes:
+        starts, ends: int64 [sentences], characters (code points) of their document, ends exclusive.
+        counts: int64 [documents], sentences of each.
+    """
+
     starts: np.ndarray
     ends: np.ndarray
-    counts: np.ndarray  # int64 [documents], sentences of each
+    counts: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _CleanText:
-    data: np.ndarray  # uint8, UTF-8; each line followed by a space
-    byte_starts: np.ndarray  # int64 [characters + 1], where each character begins in `data`
-    characters: np.ndarray  # int64 [characters], the place of each in the documents laid end to end
-    lines: np.ndarray  # int64 [lines + 1], the character that each line begins with
+    """Documents without what does not matter to sentences, and where each character came from.
+
+    Attributes:
+        data: uint8, UTF-8; each line followed by a space.
+        byte_starts: int64 [characters + 1], where each character begins in `data`.
+        characters: int64 [characters], the place of each in the documents laid end to end.
+        lines: int64 [lines + 1], the character that each line begins with.
+    """
+
+    data: np.ndarray
+    byte_starts: np.ndarray
+    characters: np.ndarray
+    lines: np.ndarray
 
 
 def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> DocumentSentences:
@@ -47,6 +67,10 @@ def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> D
 
     A line end is the end of a paragraph, unless the document is hard-wrapped (see
     `paragraph_bounds`); an empty line always is. Collapses white space and control characters.
+
+    Args:
+        texts: documents.
+        splitter: of paragraphs; None for lines.
     """
     clean = _cleaned(texts)
     document_starts = offsets_of(np.array([len(text) + 1 for text in texts], np.int64))[:-1]
@@ -69,12 +93,14 @@ def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> D
 
 
 def _cleaned(texts: Sequence[str]) -> _CleanText:
+    """Collapse white space, and keep where each character was."""
     whole = "".join(f"{text}\n" for text in texts)
     codes = np.frombuffer(whole.encode("utf-32-le"), "<u4")
     kinds = cleaning_table()[codes]
     places = np.flatnonzero(kinds != REMOVE)
     codes, is_blank = codes[places], kinds[places] == BLANK
     is_end = np.isin(codes, _LINE_ENDS)
+    # A carriage return and a line feed are one line end.
     is_end[1:] &= ~((codes[1:] == _NEWLINE) & (codes[:-1] == _RETURN))
 
     begins_run = is_blank.copy()
@@ -106,11 +132,16 @@ def _cleaned(texts: Sequence[str]) -> _CleanText:
 def select_sentences(
     vectors: np.ndarray, count: int, *, mmr_lambda: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Choose `count` sentences one at a time by MMR (Carbonell and Goldstein 1998).
+    """Choose sentences one at a time by MMR (Carbonell and Goldstein 1998).
 
-    Each has the highest `lambda * cos(s, document) - (1 - lambda) * max cos(s, chosen)`; among
-    those equal to 6 decimals, the first. The document is the mean of its sentences' unit vectors,
-    so that all of a long text counts. Vectors are float [sentences, hidden], at least one.
+    Each has the highest `lambda * cos(s, document) - (1 - lambda) * max cos(s, chosen)`; ties are
+    broken by the place, where scores are equal to 6 decimals. The document is the mean of its
+    sentences' unit vectors, so that all of a long text counts.
+
+    Args:
+        vectors: float [sentences, hidden], at least one.
+        count: how many to choose.
+        mmr_lambda: 1 for relevance alone, lower for less redundancy.
 
     Returns:
         Their numbers in the order of choice, int64 [count]; and the cosine of every sentence with
@@ -138,15 +169,22 @@ _DIGITS = 6  # two sentences are equally similar to their mean, except for round
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SummarizerSettings:
-    """An `EngineLoader`; jobs of different `name` make different summaries."""
+    """An `EngineLoader`; jobs of different `name` make different summaries.
 
-    embedder: EmbedderSettings  # which vectors of sentences
-    # see `make_splitter`
+    Attributes:
+        embedder: which vectors of sentences.
+        sentence_splitter, sentence_language: see `make_splitter`.
+        sentences: of a summary, at most; None where `ratio` decides.
+        ratio: of a document's sentences, rounded up; else None.
+        mmr_lambda: see `select_sentences`.
+    """
+
+    embedder: EmbedderSettings
     sentence_splitter: str
     sentence_language: str
-    sentences: int | None  # of a summary, at most; None where `ratio` decides
-    ratio: float | None  # of a document's sentences, rounded up
-    mmr_lambda: float  # see `select_sentences`
+    sentences: int | None
+    ratio: float | None
+    mmr_lambda: float
 
     @property
     def name(self) -> str:
@@ -162,7 +200,7 @@ class SummarizerSettings:
         return Summarizer(embedder, self)
 
     def count(self, sentences: int) -> int:
-        """How many of a document's sentences its summary has."""
+        """Return how many of a document's sentences its summary has."""
         if self.ratio is None:
             assert self.sentences is not None
             return min(self.sentences, sentences)
@@ -232,6 +270,7 @@ class Summarizer:
         }
 
     def _chosen(self, vectors: np.ndarray) -> list[tuple[int, float, int]]:
+        """Return number, score and rank of the chosen sentences, in the order of the document."""
         if not len(vectors):
             return []
         numbers, relevance = select_sentences(

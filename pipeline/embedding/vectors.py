@@ -22,18 +22,28 @@ from pipeline.outputs.manifest import check_files, read_manifest
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextVectors:
+    """Vectors of texts from a file.
+
+    Attributes:
+        vectors: float32 [texts, dimensions].
+        texts: None where the file has none.
+        made_with: model and settings; None where the file has no manifest that states them.
+        prompt: put before each text; None if not known.
+    """
+
     source: str
-    vectors: np.ndarray  # float32 [texts, dimensions]
-    texts: pa.ChunkedArray | None  # the texts, None where the file has none
-    # model and settings, None where the file has no manifest that states them
+    vectors: np.ndarray
+    texts: pa.ChunkedArray | None
     made_with: dict[str, Any] | None
-    prompt: str | None = None  # put before each text; None if not known
+    prompt: str | None = None
 
 
 def holds_vectors(path: str) -> bool:
-    """Tell whether a file is a NumPy array, or Parquet with a column `embedding`.
+    """Return whether a file is a NumPy array, or Parquet with a column `embedding`.
 
-    Raises UsageError without such a file, InputError for unreadable Parquet.
+    Raises:
+        UsageError: there is no such file.
+        InputError: the Parquet file cannot be read.
     """
     if path.endswith(".npy"):
         return True
@@ -52,8 +62,13 @@ def holds_vectors(path: str) -> bool:
 def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
     """Read the vectors of a .npy or .parquet file, and the texts that Parquet holds beside them.
 
-    `text_column` None takes the column that the manifest names, otherwise `text`. Raises UsageError
-    for a missing file or column, InputError for a file without valid vectors.
+    Args:
+        path: of the file.
+        text_column: None takes the column that the manifest names, otherwise `text`.
+
+    Raises:
+        UsageError: the file or column is missing.
+        InputError: the file has no valid vectors.
     """
     if not path_of(path).is_file():
         raise UsageError(f"{path}: no such file; check the path")

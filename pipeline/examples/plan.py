@@ -30,27 +30,39 @@ _BYTES_PER_TOKEN = 4.4  # English text and an English vocabulary of 30,000 entri
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExamplesPlan:
-    pools: int  # partitions of the documents that examples are made from
-    # train_shards, eval_shards: files of records.
+    """How the work is partitioned.
+
+    Attributes:
+        pools: partitions of the documents that examples are made from.
+        train_shards, eval_shards: files of records.
+        parts: tasks that the passes over each pool are divided into; records do not depend on it.
+    """
+
+    pools: int
     train_shards: int
     eval_shards: int
-    # Tasks that the passes over each pool are divided into; records do not depend on it.
     parts: int = 1
 
     @property
     def buckets(self) -> int:
-        """Number of first-level partitions: `pools`, or their square root over `MAX_BUCKETS`."""
+        """Return the number of first-level partitions.
+
+        They are the pools, or about as many as the square root of the pools if these are many.
+        """
         if self.pools <= MAX_BUCKETS:
             return self.pools
         return _power_of_two_not_below(math.sqrt(self.pools))
 
     def buckets_of_pools(self, pools: np.ndarray) -> np.ndarray:
-        """The bucket of each pool, int64 like `pools`."""
+        """Return the bucket of each pool, int64 like `pools`."""
         return pools // math.ceil(self.pools / self.buckets)
 
     @property
     def shards_of_run(self) -> int:
-        """Shards whose records leave a pool together, about the square root where both are many."""
+        """Return how many shards' records leave a pool together.
+
+        About the square root of the shards where both are many.
+        """
         shards = self.train_shards + self.eval_shards
         if self.pools * self.parts * shards <= _MOST_RUNS:
             return 1
@@ -68,6 +80,10 @@ def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPl
 
     Numbers are powers of two (except a given `num_shards`), so that a corpus keeps them when it is
     cut into other files or a line is added.
+
+    Args:
+        config: sizes of pools and examples.
+        files: the corpus.
     """
     text_bytes = sum(file.bytes * TEXT_PER_STORED_BYTE[compression_of(file.path)] for file in files)
     pools = 2 ** round(math.log2(max(text_bytes / (config.pool_megabytes * 1e6), 1.0)))
@@ -97,6 +113,7 @@ def _parts(passes: int, pools: int, text_bytes: float) -> int:
 
 
 def expected_record_bytes(config: PreprocessConfig, text_bytes: float) -> float:
+    """Estimate the bytes of all records of a text, to choose the number of shards."""
     tokens = text_bytes / _BYTES_PER_TOKEN
     examples = 1.2 * config.passes * tokens / (config.max_seq_length - 3)
     record_bytes = 250 + 4 * config.max_seq_length + 8 * config.max_predictions_per_seq

@@ -1,4 +1,13 @@
-"""From a pool of documents to runs of records; every choice follows from the documents."""
+"""From a pool of documents to runs of records; every choice follows from the documents.
+
+A pool is a part of the corpus, chosen by a hash of each document's text, that fits into memory.
+Documents are sorted by their hashes, and each draws its random numbers from a key of its own (seed,
+hash, number among equals). So the records of a corpus are the same whatever files, blocks, workers
+and order its documents came in.
+
+Segments are made as in google-research/bert's `create_pretraining_data.py`, see
+`bert_tf.data.examples.segments`, masks as in `bert_tf.data.examples.masking`.
+"""
 
 from __future__ import annotations
 
@@ -45,21 +54,34 @@ NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
 
 @dataclasses.dataclass(frozen=True)
 class Pool:
-    """Documents in the order of (split, hash), training first, with all that choices depend on."""
+    """Documents in the order of (split, hash), training first, with all that choices depend on.
 
-    documents: FlatDocuments  # equal ones are adjacent
-    # uint64 [documents], from the seed, the text's hash and the number among equals.
+    Attributes:
+        documents: equal ones are adjacent.
+        keys: uint64 [documents], from the seed, the text's hash and the number among equals.
+        choices: where random second segments come from: documents of the same split, never an equal
+            one. An evaluation document without company may take training documents.
+        num_train: documents before this one are for training, the rest for evaluation.
+    """
+
+    documents: FlatDocuments
     keys: np.ndarray
-    # Where random second segments come from: documents of the same split, never an equal one.
-    # An evaluation document without company may take training documents.
     choices: RandomNextChoices
-    num_train: int  # documents before this one are for training, the rest for evaluation
+    num_train: int
 
 
 def sort_pool(
     tokenized: TokenizedDocuments, *, seed: int, eval_fraction: float, is_only_pool: bool
 ) -> Pool:
-    """Sort a pool's documents, at least one, into an order independent of their arrival."""
+    """Sort a pool's documents, at least one, into an order independent of their arrival.
+
+    Args:
+        tokenized: the documents.
+        seed: of the job.
+        eval_fraction: of the documents.
+        is_only_pool: whether the corpus has no other; then one text is spared for evaluation, if
+            chance gives none.
+    """
     is_eval = _choose_eval(tokenized.hashes, seed, eval_fraction, is_only_pool)
     lengths = np.diff(tokenized.documents.sentence_offsets[tokenized.documents.document_offsets])
     ordered = tokenized.select(np.lexsort((lengths, tokenized.hashes, is_eval)))
@@ -79,7 +101,7 @@ def sort_pool(
 def _choose_eval(
     hashes: np.ndarray, seed: int, eval_fraction: float, is_only_pool: bool
 ) -> np.ndarray:
-    """bool [documents]; equal texts are in the same split."""
+    """Choose documents for evaluation, bool [documents]; equal texts are in the same split."""
     draws = combine_keys(hashes, seed_key(seed, "eval"))
     is_eval = draws < np.uint64(min(int(eval_fraction * 2.0**64), 2**64 - 1))
     spares_one = is_only_pool and len(np.unique(hashes)) >= _TEXTS_THAT_SPARE_ONE
@@ -89,7 +111,7 @@ def _choose_eval(
 
 
 def _runs_of_equals(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each document's run of equal ones begins and ends: int64 [documents] both."""
+    """Return where each document's run of equal ones begins and ends, int64 [documents] both."""
     begins = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
     ends = np.append(begins[1:], len(hashes))
     return np.repeat(begins, ends - begins), np.repeat(ends, ends - begins)
@@ -99,8 +121,12 @@ class ExampleMaker:
     """Makes the examples of pools.
 
     Evaluation examples always have 15% of their tokens masked, so that losses of differently masked
-    runs can be compared. `token_counts`, int64 [vocabulary], are needed where random tokens are
-    drawn by them.
+    runs can be compared.
+
+    Args:
+        config: of `preprocess`.
+        vocab: tokens in the order of their ids.
+        token_counts: int64 [vocabulary], needed where random tokens are drawn by them.
     """
 
     def __init__(
@@ -136,7 +162,13 @@ class ExampleMaker:
         shards_of_run: int = 1,
         passes: range | None = None,
     ) -> tuple[list[Run], Counter[str]]:
-        """Make the examples of a pool, in all passes by default, and partitions them into shards.
+        """Make the examples of a pool, and partition them into shards.
+
+        Args:
+            pool: the documents.
+            train_shards, eval_shards: numbers of shards.
+            shards_of_run: shards whose records leave the pool together.
+            passes: over the documents; None for all.
 
         Returns:
             Runs for each shard that gets examples, whose records are encoded while they are read;
@@ -164,6 +196,8 @@ class ExampleMaker:
             train_shards + (shards % np.uint64(max(eval_shards, 1))).astype(np.int64),
             (shards % np.uint64(train_shards)).astype(np.int64),
         )
+        # The order in a shard is random, too, and does not depend on the pool that an example is
+        # from.
         ranks = combine_keys(pairs["key"], seed_key(self._config.seed, "ranks"))
         order = np.lexsort((ranks, places))
         all_shards = train_shards + eval_shards
@@ -219,7 +253,7 @@ class ExampleMaker:
     def _segments(
         self, pool: Pool, passes: range
     ) -> tuple[np.ndarray, list[tuple[np.ndarray, int]]]:
-        """Tokens, and for each pass its pairs and the number of chunks left out."""
+        """Return tokens, and for each pass its pairs and the number of chunks left out."""
         config = self._config
         keys_of_pass = {number: combine_keys(pool.keys, np.uint64(number)) for number in passes}
         if config.pair_task == "none":
@@ -254,6 +288,7 @@ class ExampleMaker:
     def _encode(
         self, split: str, tokens: np.ndarray, pairs: np.ndarray, counts: Counter[str]
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield framed records of pairs and their offsets in batches, and count masked tokens."""
         rules = self._train_rules if split == "train" else self._eval_rules
 
         def encode_from(start: int) -> tuple[tuple[np.ndarray, np.ndarray], int]:

@@ -1,4 +1,10 @@
-"""Runs, the sorted records that one pool gives to one shard, and their merging into it."""
+"""Runs, the sorted records that one pool gives to one shard, and their merging into it.
+
+This is an external merge sort. Each pool sorts its records of a shard by rank; the shard is the
+merge of its runs, some 16 MB at a time, so that neither a pool nor a shard has to fit into memory
+as a whole. A run is stored as one blob: framed records, sizes (uint32), ranks (uint64), shards
+(uint32, only of a group), and the number of records (uint64), which is read first.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +31,25 @@ _SMALL_RUN_BYTES = 4_000_000  # read at once where every range costs a request
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    split: str  # "train" or "eval"
-    shard: int  # number of the shard, or the first of a group
-    ranks: np.ndarray  # uint64 [records], rising: the order of records in the shard
-    # Batches of framed records and the offsets of each, as `frame_examples` makes them.
+    """Records of a pool for a shard, or for a group of shards.
+
+    Attributes:
+        split: "train" or "eval".
+        shard: number of the shard, or the first of a group.
+        ranks: uint64 [records], rising: the order of records in the shard.
+        records: batches of framed records and the offsets of each, as `frame_examples` makes them.
+        shards: of a run for a group of shards, int64 [records], not falling; `ranks` rise within
+            each.
+    """
+
+    split: str
+    shard: int
+    ranks: np.ndarray
     records: Iterable[tuple[np.ndarray, np.ndarray]]
-    # Of a run for a group of shards: int64 [records], not falling; `ranks` rise within each.
     shards: np.ndarray | None = None
 
     def parts(self) -> Iterator[memoryview]:
-        """The parts of one blob: records, their sizes, ranks, shards if several, and number."""
+        """Yield the parts of one blob: records, their sizes, ranks, shards if several, number."""
         sizes = []
         for data, offsets in self.records:
             sizes.append(np.diff(offsets).astype(np.uint32))
@@ -62,7 +77,7 @@ class _StoredRun:
         self.offsets = offsets_of(np.frombuffer(index, np.uint32, count))
 
     def read(self, begin: int, end: int) -> np.ndarray:
-        """Bytes of the records, uint8; `begin` is the `end` of the last call."""
+        """Return the bytes of the records, uint8; `begin` is the `end` of the last call."""
         data = self._read(begin, end - begin)
         self._crc32c = google_crc32c.extend(self._crc32c, data)
         return np.frombuffer(data, np.uint8)
@@ -82,7 +97,18 @@ class _StoredRun:
 
 
 def merge_runs(store: BlobStore, references: list[BlobReference]) -> Iterator[np.ndarray]:
-    """Yield the records of all runs in the order of their ranks, some 16 MB (uint8) at a time."""
+    """Yield the records of all runs in the order of their ranks, some 16 MB (uint8) at a time.
+
+    Ranks and sizes of all records are in memory, 12 bytes each; records are read when their turn
+    comes.
+
+    Args:
+        store: that has the runs.
+        references: of the runs.
+
+    Raises:
+        RunnerFailed: a run is not what was stored.
+    """
     runs = [_StoredRun(store, reference) for reference in references]
     if not runs:
         return
@@ -104,7 +130,13 @@ def merge_runs(store: BlobStore, references: list[BlobReference]) -> Iterator[np
 
 
 def _gather_records(runs: list[_StoredRun], taken: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """The next records, each from the run in `members`, after those `taken` from it."""
+    """Return the next records, uint8.
+
+    Args:
+        runs: to take from.
+        taken: int64 [runs], records taken so far.
+        members: int64 [records], the run of each next record.
+    """
     counts = np.bincount(members, minlength=len(runs))
     ranges = [
         run.offsets[first : first + count + 1]
@@ -129,6 +161,8 @@ def _gather_records(runs: list[_StoredRun], taken: np.ndarray, members: np.ndarr
 
 
 class _HashingStream:
+    """A file that is hashed while it is written."""
+
     def __init__(self, file: BinaryIO):
         self._file = file
         self.digest = hashlib.sha256()
@@ -142,7 +176,16 @@ class _HashingStream:
 
 
 def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: str) -> str:
-    """Write framed records (uint8) as a TFRecord file, whole; return its SHA-256."""
+    """Write framed records as a TFRecord file, whole.
+
+    Args:
+        path: of the file.
+        parts: uint8 arrays.
+        compression: `gzip`, or anything else for none.
+
+    Returns:
+        The file's SHA-256.
+    """
     with replacing_file(path) as aside, aside.open("wb") as file:
         stream = _HashingStream(file)
         opened: AbstractContextManager[Any] = nullcontext(stream)
@@ -155,6 +198,12 @@ def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: s
 
 
 def split_group_runs(split: str, blobs: list[bytes]) -> Iterator[Run]:
+    """Split the runs of a group of shards into a run for each shard.
+
+    Args:
+        split: "train" or "eval".
+        blobs: whole, as of `Run.parts`.
+    """
     counts = [int(np.frombuffer(blob[-8:], np.uint64)[0]) for blob in blobs]
     indexes = [len(blob) - 8 - 16 * count for blob, count in zip(blobs, counts, strict=True)]
     sizes, ranks, shards = (

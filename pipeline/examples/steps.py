@@ -52,16 +52,26 @@ Output: TypeAlias = beam.pvalue.TaggedOutput
 
 @dataclasses.dataclass(frozen=True)
 class ExamplesJob:
-    config: PreprocessConfig  # the job's section
-    vocab: list[str]  # tokens in the order of their ids
-    plan: ExamplesPlan  # pools and shards
-    store: BlobStore  # where bulky data lie on their way
-    output: str  # absolute path of the folder of the shards, shared by all workers
-    work: str  # shared folder for `read_example_counts`
+    """What all steps need to know.
+
+    Attributes:
+        vocab: tokens in the order of their ids.
+        plan: pools and shards.
+        store: where bulky data lie on their way.
+        output: absolute path of the folder of the shards, shared by all workers.
+        work: shared folder for `read_example_counts`.
+    """
+
+    config: PreprocessConfig
+    vocab: list[str]
+    plan: ExamplesPlan
+    store: BlobStore
+    output: str
+    work: str
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether tokens are counted, which weights random ones here or in training."""
+        """Return whether tokens are counted, which weights random ones here or in training."""
         return self.config.random_tokens == "unigram" or self.config.masking == "dynamic"
 
     def shard_names(self, split: str) -> list[str]:
@@ -73,7 +83,10 @@ class ExamplesJob:
 
 
 def pools_of(hashes: np.ndarray, pools: int) -> np.ndarray:
-    """The pool of each document, int64 [documents]: a function of its text, so copies meet."""
+    """Return the pool of each document, int64 [documents].
+
+    It is a function of the text, so copies meet.
+    """
     return (combine_keys(hashes, seed_key(0, "pools")) % np.uint64(pools)).astype(np.int64)
 
 
@@ -135,7 +148,15 @@ class TokenizeBlocks(beam.DoFn):
 def partition_bucket(
     bucket: tuple[int, Iterable[BlobReference]], job: ExamplesJob
 ) -> Iterator[tuple[int, BlobReference]]:
-    """Split the documents of a bucket into those of its pools, some megabytes at a time."""
+    """Split the documents of a bucket into those of its pools, some megabytes at a time.
+
+    Args:
+        bucket: its number, and references to documents.
+        job: pools and store.
+
+    Yields:
+        A pool, and a reference to documents.
+    """
     number, references = bucket
 
     def partition(writer: BlobWriter) -> Iterator[LabeledBlob]:
@@ -210,6 +231,13 @@ def partition_group(
 
     Of terabytes, a pool has one or two records for each of 524,288 shards; references to so many
     runs would be larger than the records, so runs are grouped by shards first.
+
+    Args:
+        group: its label, and references to runs.
+        job: shards and store.
+
+    Yields:
+        The name of a shard, and a reference to a run.
     """
     label, references = group
     split = label.partition("-")[0]
@@ -226,7 +254,15 @@ def partition_group(
 def write_shard_once(
     shard: tuple[str, Iterable[BlobReference | None]], job: ExamplesJob
 ) -> Iterator[tuple[str, str]]:
-    """Merge a shard's runs into its file, unless that is finished; yield name and SHA-256."""
+    """Merge a shard's runs into its file, unless that is finished.
+
+    Args:
+        shard: its name, and references to runs; None among them for a shard without any.
+        job: output and store.
+
+    Yields:
+        The name and the SHA-256.
+    """
     check_shared(job.work)
     name, references = shard
     path = path_of(job.output) / name
@@ -258,6 +294,7 @@ def _report_counts(store: BlobStore, reference: BlobReference) -> Output:
 def _read_some(
     store: BlobStore, references: Iterable[BlobReference], most_bytes: int
 ) -> Iterator[list[bytes]]:
+    """Yield blobs together, up to a number of bytes."""
     loaded: list[bytes] = []
     size = 0
     for reference in references:

@@ -33,7 +33,11 @@ class TokenizedDocuments:
 def tokenize_block(
     block: DocumentBlock, tokenizer: WordPieceTokenizer
 ) -> tuple[TokenizedDocuments, int]:
-    """Tokenize sentences: the documents that have tokens, and the number of those without."""
+    """Tokenize the sentences of a block.
+
+    Returns:
+        The documents that have tokens, and the number of those without.
+    """
 
     def tokenize_from(start: int) -> tuple[np.ndarray, np.ndarray]:
         batch = block.sentences[start : start + _BATCH_SENTENCES]
@@ -56,7 +60,7 @@ def tokenize_block(
 
 
 def count_lengths(documents: FlatDocuments) -> dict[str, int]:
-    """Count documents by tokens, `document_tokens/64` for 64 to 127."""
+    """Count documents by tokens in powers of two: `document_tokens/64` for 64 to 127."""
     bounds = documents.sentence_offsets[documents.document_offsets]
     exponents, counts = np.unique(np.frexp(np.diff(bounds))[1], return_counts=True)
     ranges = zip(exponents.tolist(), counts.tolist(), strict=True)
@@ -66,7 +70,12 @@ def count_lengths(documents: FlatDocuments) -> dict[str, int]:
 def partition_documents(
     tokenized: TokenizedDocuments, groups: np.ndarray
 ) -> list[tuple[int, TokenizedDocuments]]:
-    """Split documents by their groups, int64 [documents]; groups without any are left out."""
+    """Split documents by their groups; groups without any are left out.
+
+    Args:
+        tokenized: the documents.
+        groups: int64 [documents].
+    """
     order = np.argsort(groups, kind="stable")
     numbers, counts = np.unique(groups, return_counts=True)
     ends = np.cumsum(counts)
@@ -77,6 +86,7 @@ def partition_documents(
 
 
 def concatenate(parts: list[TokenizedDocuments]) -> TokenizedDocuments:
+    """Join documents, in the order of the parts."""
     return TokenizedDocuments(
         concatenate_documents([part.documents for part in parts]),
         np.concatenate([part.hashes for part in parts]),
@@ -84,6 +94,11 @@ def concatenate(parts: list[TokenizedDocuments]) -> TokenizedDocuments:
 
 
 def to_bytes(tokenized: TokenizedDocuments) -> list[bytes]:
+    """Pack documents.
+
+    Returns:
+        Four sizes (int64), hashes, sentences of documents, tokens of sentences, and the tokens.
+    """
     documents = tokenized.documents
     tokens = documents.tokens
     token_type = np.dtype("u2" if tokens.max(initial=0) < 2**16 else "i4")
@@ -98,6 +113,7 @@ def to_bytes(tokenized: TokenizedDocuments) -> list[bytes]:
 
 
 def from_bytes(blob: bytes) -> TokenizedDocuments:
+    """Return documents as `to_bytes` packed them."""
     item_size, num_documents, num_sentences, num_tokens = np.frombuffer(blob, np.int64, 4)
     sizes = np.array([32, 8 * num_documents, 4 * num_documents, 4 * num_sentences])
     hashes_at, documents_at, sentences_at, tokens_at = np.cumsum(sizes)

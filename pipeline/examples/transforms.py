@@ -29,7 +29,7 @@ _HASHES_FILE = "shard-hashes.json"
 
 
 class WriteExamples(beam.PTransform):
-    """From `DocumentBlock`s to shards of records; the result is for `ReportCorpus`."""
+    """Makes shards of records from `DocumentBlock`s; the result is for `ReportCorpus`."""
 
     def __init__(self, job: ExamplesJob):
         super().__init__()
@@ -98,13 +98,21 @@ class WriteExamples(beam.PTransform):
 
 
 def read_example_counts(work: str) -> Counter[str]:
-    """The counts of `WriteExamples`, by name; raises InputError if they are missing."""
+    """Read the counts of `WriteExamples` by name.
+
+    Raises:
+        InputError: they are missing.
+    """
     (text,) = read_shared_files(work, _COUNTS_FILE)
     return Counter(json.loads(text))
 
 
 def read_shard_hashes(work: str) -> dict[str, str]:
-    """SHA-256 of the shards of `WriteExamples`, by name; raises InputError if missing."""
+    """Read the SHA-256 of the shards of `WriteExamples` by name.
+
+    Raises:
+        InputError: they are missing.
+    """
     (text,) = read_shared_files(work, _HASHES_FILE)
     return json.loads(text)
 
@@ -123,7 +131,12 @@ def _divide_pool(
 
 
 def examples_line(*, found: int, shards: int) -> ProgressLine:
-    """The line on text read, intermediate data and shards, `found` ones of an earlier run."""
+    """Return the `ProgressLine` on text read, intermediate data and shards.
+
+    Args:
+        found: finished shards of an earlier run.
+        shards: all.
+    """
     of_all = f"of {quantity(shards, 'shard')} finished"
 
     def line(done: Counter[int], seconds: float) -> Advance | None:

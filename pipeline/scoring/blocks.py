@@ -34,14 +34,20 @@ from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import CONLL, ScoredTable
 
 Sources = dict[str, str | tuple[str, ...]]
-"""As of `ScoringColumns`."""
+"""Column by model input, see `ScoringColumns`."""
 
 _MOST_KEYS = 10_000  # all rows together have, of JSON lines
 
 
 @dataclasses.dataclass(frozen=True)
 class BlockReference:
-    """Number and table of a block, its files, and the SHA-256 of its content."""
+    """Where a block of rows is.
+
+    Attributes:
+        table, number: of the table, and of the block in it, from 0.
+        files: where its rows and results are.
+        sha256: of its content.
+    """
 
     table: int
     number: int
@@ -51,32 +57,54 @@ class BlockReference:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowBlock:
-    reference: BlockReference  # which block this is
-    raw_rows: list[str]  # the rows as the table has them
-    lines: list[int]  # the line of each
-    delimiter: str  # what separates the table's cells; empty for JSON lines
-    # values by column of each row; only where rows are not copied as they are
+    """Rows of a table, as they wait to be scored.
+
+    Attributes:
+        reference: which block this is.
+        raw_rows: the rows as the table has them.
+        lines: the line of each, counted from 1.
+        delimiter: what separates the table's cells; empty for JSON lines.
+        cells: values by column of each row; None where rows are copied as they are.
+        texts: by name of the model's input, of each row a text or a list of texts.
+        words: of each row; None where rows are texts.
+        rejects: rows that cannot be used.
+    """
+
+    reference: BlockReference
+    raw_rows: list[str]
+    lines: list[int]
+    delimiter: str
     cells: list[dict[str, Any]] | None
-    # by name of the model's input, of each row a text or a list of texts
     texts: dict[str, list[Any]]
-    words: list[list[str]] | None  # of each row; None where rows are texts
-    rejects: list[Reject]  # rows that cannot be used
+    words: list[list[str]] | None
+    rejects: list[Reject]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSummary:
-    blocks: int  # number of blocks
-    rows_in: int  # usable and rejected rows
-    keys: tuple[str, ...]  # names of all columns, in the order of their first appearance
-    header: TableHeader | None  # of a delimited table
+    """What is known of a table once all of its blocks are cut.
+
+    Attributes:
+        blocks: number of blocks.
+        rows_in: usable and rejected rows.
+        keys: names of all columns, in the order of their first appearance.
+        header: of a delimited table; else None.
+    """
+
+    blocks: int
+    rows_in: int
+    keys: tuple[str, ...]
+    header: TableHeader | None
 
 
 def check_tables(plan: ScoringPlan, console: Console) -> None:
     """Check the first block of each table, so that a wrong column ends a job before it starts.
 
     Shows the first rows of the first table. Warns of tables without rows and of doubtful values.
-    Raises UsageError for wrong columns, InputError for a bad header, or if no table has rows; both
-    also for values that cannot be what is meant (`ROW_DETECTORS`).
+
+    Raises:
+        UsageError: a column is wrong, or values cannot be what is meant (`ROW_DETECTORS`).
+        InputError: a header is bad, no table has rows, or values cannot be what is meant.
     """
     empty = []
     is_shown = False
@@ -102,8 +130,9 @@ def check_tables(plan: ScoringPlan, console: Console) -> None:
 def _values_read(
     table: ScoredTable, block: TableBlock, plan: ScoringPlan, sources: Sources
 ) -> ReadValues:
-    """The first values of a table, for detectors and the user."""
-    if (words := plan.columns.words) is not None:
+    """Return the first values of a table, for detectors and the user."""
+    words = plan.columns.words
+    if words is not None:
         column = str(sources[words.column])
         rows = row_words(block, column)
         named = str(plan.columns.sources[words.column])
@@ -120,7 +149,13 @@ def _values_read(
 
 
 def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -> None:
-    """Raise UsageError for columns that the output cannot have beside the added ones."""
+    """Raise UsageError for columns that the output cannot have beside the added ones.
+
+    Args:
+        table: its output's format decides.
+        columns: names of the table's columns.
+        plan: the added columns.
+    """
     added = plan.columns.added(table.output_format)
     taken = min(added.keys() & set(columns), default=None)
     if taken is not None:
@@ -143,7 +178,7 @@ def read_first_block(table: ScoredTable, plan: ScoringPlan, console: Console) ->
 
 
 def first_texts(table: ScoredTable, plan: ScoringPlan) -> dict[str, list[Any]]:
-    """The texts of the first block's usable rows, by the model's input names."""
+    """Return the texts of the first block's usable rows, by the model's input names."""
     sources, blocks = open_blocks(table, plan, max_rows=plan.limit)
     try:
         block = next(blocks)
@@ -153,7 +188,18 @@ def first_texts(table: ScoredTable, plan: ScoringPlan) -> dict[str, list[Any]]:
 
 
 def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]:
-    """Write a table's blocks, then a summary; raise InputError or UsageError for a bad one."""
+    """Write a table's blocks, then a summary.
+
+    Args:
+        table: to cut.
+        plan: rows of a block, columns and folder.
+
+    Yields:
+        A reference to each block.
+
+    Raises:
+        InputError, UsageError: the table cannot be read, or has columns that it must not have.
+    """
     check_shared(str(plan.parts))
     keys: dict[str, None] = {}
     header: TableHeader | None = None
@@ -190,14 +236,17 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
 
 
 def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
+    """Read what `cut_table` wrote of a table after its blocks."""
     content = json.loads(plan.summary_file(table.number).read_text(encoding="utf-8"))
-    if (header := content["header"]) is not None:
+    header = content["header"]
+    if header is not None:
         names = {key: tuple(header[key]) for key in ("columns", "written")}
         content["header"] = TableHeader(**{**header, **names})
     return TableSummary(**{**content, "keys": tuple(content["keys"])})
 
 
 def read_block(reference: BlockReference, plan: ScoringPlan) -> RowBlock:
+    """Read a block that `cut_table` wrote, in a worker."""
     check_shared(str(plan.parts))
     content = json.loads(reference.files.rows.read_text(encoding="utf-8"))
     rejects = [Reject(**reject) for reject in content.pop("rejects")]
@@ -249,7 +298,17 @@ def _without_faulty_rows(
 def open_blocks(
     table: ScoredTable, plan: ScoringPlan, *, max_rows: int = 0, console: Console | None = None
 ) -> tuple[Sources, Iterator[TableBlock]]:
-    """Return the column of each model input, and the blocks; `max_rows` 0 reads all rows."""
+    """Open a table.
+
+    Args:
+        table: to read.
+        plan: columns, dialect and rows of a block.
+        max_rows: how many of its first rows are read; 0 for all.
+        console: gets notes of the reader; None for none.
+
+    Returns:
+        The column of each model input, and the blocks.
+    """
     sources = plan.columns.sources
     if plan.columns.words is not None:
         column = str(sources[plan.columns.words.column])
@@ -283,7 +342,9 @@ def open_blocks(
 
 
 def _input_values(block: TableBlock, plan: ScoringPlan, sources: Sources) -> dict[str, list[Any]]:
-    if (words := plan.columns.words) is not None:
+    """Return the values of each model input, [rows] by name."""
+    words = plan.columns.words
+    if words is not None:
         rows = row_words(block, str(sources[words.column]))
         return {words.input: [" ".join(row) for row in rows]}
     values: dict[str, list[Any]] = {

@@ -23,29 +23,44 @@ _FLAT_FORMATS = (*DELIMITED_FORMATS, "parquet")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringColumns:
-    # column of the tables by name of the model's input; of an input that is a list of texts a
-    # tuple, see `texts_of`
+    """The columns that a model reads of tables, and those that are added.
+
+    Attributes:
+        sources: column of the tables by name of the model's input; of an input that is a list of
+            texts a tuple, see `texts_of`.
+        fields: the predictions that are added.
+        row_fault: why the task rejects a row, see `ServedTaskDeclaration`.
+        outcome_faults: why rows cannot be predicted, from the model's outputs, see
+            `ServedTaskDeclaration`.
+        probabilities: those that are added to the predictions; None for none.
+        renamed: new names of added columns, by the task's names.
+        can_rename: whether the command has `--rename`.
+        words: of rows that are lists of words, whose column is the only one of `sources`; None
+            where they are texts.
+        empty_inputs: inputs of the model for which the tables have no column, and which may be
+            empty.
+        task: the model's `task.json`, where there are words.
+    """
+
     sources: dict[str, str | tuple[str, ...]]
-    fields: tuple[PredictionField, ...]  # the predictions that are added
-    # why the task rejects a row, see `ServedTaskDeclaration`
+    fields: tuple[PredictionField, ...]
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
-    # why rows cannot be predicted, from the model's outputs, see `ServedTaskDeclaration`
     outcome_faults: Callable[[Mapping[str, Any]], dict[int, Fault]] | None = None
-    # those that are added to the predictions; None for none
     probabilities: RowProbabilities | None = None
-    # new names of added columns, by the task's names
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    can_rename: bool = True  # whether the command has `--rename`
-    # of rows that are lists of words, whose column is the only one of `sources`; None where they
-    # are texts
+    can_rename: bool = True
     words: WordsDeclaration | None = None
-    # inputs of the model for which the tables have no column, and which may be empty
     empty_inputs: tuple[str, ...] = ()
-    # of the model, where there are words
     task: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def of_words(self, words: WordsDeclaration, column: str, task: Mapping[str, Any]) -> Self:
-        """Columns for rows that are lists of words; `task` is the model's `task.json`."""
+        """Return columns for rows that are lists of words.
+
+        Args:
+            words: what is added to such rows.
+            column: of the words.
+            task: the model's `task.json`.
+        """
         return dataclasses.replace(
             self,
             sources={words.column: column},
@@ -57,7 +72,7 @@ class ScoringColumns:
     def by_words(
         self, words: list[list[str]] | None, predicted: Mapping[str, np.ndarray]
     ) -> Mapping[str, Any]:
-        """Return a model's outputs for rows of words, [rows] by name; others do not change."""
+        """Return a model's outputs for rows of words, [rows] by name; of texts they stay."""
         if self.words is None:
             return predicted
         found = imported(self.words.implementation)(words, predicted, self.task)
@@ -76,7 +91,11 @@ class ScoringColumns:
         return dict(self._columns(output_format))
 
     def with_names(self, entries: Sequence[str]) -> Self:
-        """Rename columns, `NAME=COLUMN` each; raise UsageError for unknown or repeated names."""
+        """Rename columns, `NAME=COLUMN` each.
+
+        Raises:
+            UsageError: a name is unknown, or two columns would have the same one.
+        """
         renamed: dict[str, str] = {}
         for name, column in (entry.split("=", 1) for entry in entries):
             if renamed.setdefault(name, column) != column:
@@ -102,7 +121,7 @@ class ScoringColumns:
         return columns
 
     def named_by(self, column: str) -> str:
-        """The task's name of an added column, by which `--rename` goes."""
+        """Return the task's name of an added column, by which `--rename` goes."""
         for field in self.fields:
             if self._name(field.name) == column:
                 return field.name
@@ -118,7 +137,11 @@ class ScoringColumns:
     ) -> list[dict[str, Any]]:
         """Return the cells that are added to each row, by the names of `added`.
 
-        `predictions` are of `prediction_rows`, `predicted` the model's outputs [rows, …] by name.
+        Args:
+            predictions: of `prediction_rows`.
+            predicted: the model's outputs by name, [rows, …].
+            texts: the model's inputs by name, [rows].
+            output_format: of the output.
         """
         rows = [{self._name(name): value for name, value in row.items()} for row in predictions]
         if output_format == CONLL:
@@ -165,9 +188,15 @@ def scoring_columns(
 ) -> ScoringColumns:
     """Return the columns that a config names; the others are the model's own.
 
-    `find_words` returns the column of word lists, given the named one and the model's own;
-    `has_column` whether a table has a column.
-    Raises UsageError for an unknown task, or columns or probabilities that it does not offer.
+    Args:
+        config: options of `score`.
+        task: the model's `task.json`; None if it has none.
+        find_words: returns the column of word lists, given the named one and the model's own; None
+            if rows are texts.
+        has_column: whether a table has a column.
+
+    Raises:
+        UsageError: the task is unknown, or does not offer the columns or probabilities.
     """
     if task is None:
         without = " or ".join(PRETRAINED_TASKS)

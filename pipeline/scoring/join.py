@@ -47,7 +47,17 @@ _PANDAS = b"pandas"  # which columns are the index; other notes on the source's 
 def write_parquet(
     table: ScoredTable, summary: TableSummary, blocks: Sequence[BlockFiles], plan: ScoringPlan
 ) -> None:
-    """Write an output atomically; raise InputError if a Parquet source has changed."""
+    """Write an output atomically.
+
+    Args:
+        table: its source and output.
+        summary: of the source.
+        blocks: files of its blocks, in order.
+        plan: the added columns.
+
+    Raises:
+        InputError: a Parquet source has changed.
+    """
     added = {name: _TYPES[kind] for name, kind in plan.columns.added("parquet").items()}
     with replacing_file(path_of(table.output)) as aside:
         if table.source_format == "parquet":
@@ -101,9 +111,15 @@ def _write_groups(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
 
 
 class SourceRows:
-    """Reads the rows of a Parquet file again, block by block; `columns` None for all.
+    """Reads the rows of a Parquet file again, block by block.
 
-    `schema` has views that are not whole columns as plain texts, bytes and lists.
+    So columns keep their types, which JSON in between would lose. `schema` has views that are not
+    whole columns as plain texts, bytes and lists.
+
+    Args:
+        table: its source.
+        plan: opens the source.
+        columns: names; None for all.
     """
 
     def __init__(
@@ -146,7 +162,12 @@ class SourceRows:
         return kept if self.schema == self._read else kept.cast(self.schema)
 
     def check_rows(self, rows: int, *, is_all: bool) -> None:
-        """Raise InputError unless the rows taken are those cut into blocks."""
+        """Raise InputError unless the rows taken are those cut into blocks.
+
+        Args:
+            rows: that were cut.
+            is_all: whether these were all rows of the file.
+        """
         if self._taken != rows or (is_all and self._rows != rows):
             raise self._changed()
 
@@ -170,11 +191,19 @@ class SourceRows:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringCounts:
+    """Counts of all parts.
+
+    Attributes:
+        rejected: rows by reason.
+        types: of columns of JSON, where the parts note their kinds.
+        sums: of the numbers noted with the parts, such as `Fact.ROWS_CUT`.
+    """
+
     rows_in: int
     rows_out: int
-    rejected: dict[str, int]  # rows by reason
-    types: dict[str, pa.DataType]  # of columns of JSON, where the parts note their kinds
-    sums: Counter[str]  # of the numbers noted with the parts, such as `Fact.ROWS_CUT`
+    rejected: dict[str, int]
+    types: dict[str, pa.DataType]
+    sums: Counter[str]
 
 
 def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
@@ -190,7 +219,7 @@ def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
 
 
 def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
-    """Write the file of all rejects, and counts the rows of all parts."""
+    """Write the file of all rejects, and count the rows of all parts."""
     rows_in = 0
     sums: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
@@ -215,6 +244,7 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
 
 
 def block_files(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) -> list[BlockFiles]:
+    """Return the files of a table's blocks, in order."""
     return [plan.files(table.number, block) for block in range(summary.blocks)]
 
 

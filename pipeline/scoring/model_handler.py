@@ -80,7 +80,7 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
             yield PredictionResult(row, predictions, self._folder)
 
     def get_num_bytes(self, batch: Sequence[Row]) -> int:
-        """Characters of the texts, for Beam's metrics."""
+        """Return the characters of the texts, for Beam's metrics."""
         return sum(map(row_characters, batch))
 
     def get_metrics_namespace(self) -> str:
@@ -118,5 +118,6 @@ class _RowWeight:
 
 
 def row_characters(row: Row) -> int:
+    """Return the characters of all texts of a row."""
     values = row.values() if isinstance(row, Mapping) else [row]  # whatever it is: refused later
     return sum(len(value) for value in values if isinstance(value, str))

@@ -38,9 +38,18 @@ def part_line(
     """Return a row and its predictions as a line of their part.
 
     It has the output's format, but rows of JSON stay JSON, and of Parquet it holds the predictions
-    only. `cells` are needed where CSV or TSV becomes another format; for `escapes` see `escaped`.
+    only.
 
-    Raises UnwritableRowError for a cell that cannot stand in TSV, or a tag in CoNLL columns.
+    Args:
+        table: formats of source and output.
+        raw: the row as the table has it.
+        cells: values by column; needed where CSV or TSV becomes another format.
+        predictions: values by added column.
+        delimiter: of the source.
+        escapes: see `escaped`.
+
+    Raises:
+        UnwritableRowError: a cell cannot stand in TSV, or a tag in CoNLL columns.
     """
     output_format, is_same = table.output_format, table.source_format == table.output_format
     if table.source_format == CONLL:
@@ -51,7 +60,8 @@ def part_line(
     if table.source_format == "jsonl":  # its own text stays
         added = json.dumps(dict(predictions), ensure_ascii=False)
         line = f"{raw[:-1].rstrip()}, {added[1:]}"
-        if output_format == "tsv":  # rejects it now; cells are made when all keys are known
+        if output_format == "tsv":
+            # Only to reject the row now: its cells are made when the keys of all rows are known.
             delimited_line(cells_of_object(line, list(json.loads(line))), output_format)
         return line
     if is_same and not escapes:
@@ -82,7 +92,18 @@ def delimited_line(
     escapes: bool = False,
     raw: str | None = None,
 ) -> str:
-    """Format cells as CSV (RFC 4180, quoted where needed) or TSV, after those in `raw`."""
+    """Format cells as CSV (RFC 4180, quoted where needed) or TSV.
+
+    Args:
+        cells: values.
+        output_format: `csv` or `tsv`.
+        delimiter: empty for the usual one.
+        escapes: see `escaped`.
+        raw: what comes before the cells, as it is; None for nothing.
+
+    Raises:
+        UnwritableRowError: a cell cannot stand in TSV.
+    """
     texts = [cell_text(cell) for cell in cells]
     if escapes:
         texts = [escaped(text) for text in texts]
@@ -104,7 +125,15 @@ def header_line(
     *,
     escapes: bool = False,
 ) -> str | None:
-    """Return the first line of an output; None for JSON lines, or without a header."""
+    """Return the first line of an output; None for JSON lines, or without a header.
+
+    Args:
+        table: formats of source and output.
+        header: of a delimited source; else None.
+        keys: names of the source's columns.
+        predictions: names of the added columns.
+        escapes: see `escaped`.
+    """
     output_format = table.output_format
     if output_format in ("jsonl", CONLL) or (header is not None and header.raw is None):
         return None
@@ -122,7 +151,7 @@ def header_line(
 
 
 def cells_of_object(line: str, keys: Sequence[str]) -> list[str]:
-    """Values as cells: texts bare, numbers as written, the rest as JSON."""
+    """Return values of a JSON object as cells: texts bare, numbers as written, the rest as JSON."""
     written = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
     if not any(isinstance(value, list | dict) for value in written.values()):
         return [cell_text(written.get(key)) for key in keys]
@@ -136,6 +165,7 @@ def cells_of_object(line: str, keys: Sequence[str]) -> list[str]:
 
 
 def _sentence_lines(raw: str, tags: Sequence[str]) -> str:
+    """Return the lines of a sentence with a tag at the end of each."""
     separator = tag_separator(raw)
     for tag in tags:
         if len(tag.split(None if separator == " " else separator)) != 1:

@@ -44,9 +44,16 @@ class Fact(StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class ScoredBlock:
-    block: RowBlock  # the rows
-    predicted: dict[str, np.ndarray]  # the model's outputs, [rows] by name
-    # of the model's batches, without padding and with it; 0 if the engine does not count them
+    """Rows with what a model predicts for them.
+
+    Attributes:
+        predicted: the model's outputs by name, [rows, …].
+        tokens: of the model's batches, without padding and with it; 0 if the engine does not count
+            them.
+    """
+
+    block: RowBlock
+    predicted: dict[str, np.ndarray]
     tokens: tuple[int, int] = (0, 0)
 
 
@@ -54,7 +61,14 @@ WritePart = Callable[[ScoredBlock, ScoringPlan], None]
 
 
 def finished_rows(reference: BlockReference, plan: ScoringPlan) -> int | None:
-    """Rows of a finished part of this block by this model, with rejects; None if incomplete."""
+    """Return the rows of a finished part, rejects included; None if it is not finished.
+
+    A part of another model, other settings or other rows is none.
+
+    Args:
+        reference: the block.
+        plan: what decides the part's content.
+    """
     done = read_if_sound(reference.files.done)
     if done is None or (done["identity"], done["block"]) != (plan.identity, reference.sha256):
         return None
@@ -66,7 +80,12 @@ def finished_rows(reference: BlockReference, plan: ScoringPlan) -> int | None:
 
 
 def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
-    """Write a block's rows as they will be in the output, its rejects and, last, its counts."""
+    """Write a block's rows as they will be in the output, its rejects and, last, its counts.
+
+    Args:
+        scored: the rows and their predictions.
+        plan: the columns to add.
+    """
     block = scored.block
     table = plan.tables[block.reference.table]
     lines, rejects = [], list(block.rejects)
@@ -91,8 +110,8 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
                 escapes=plan.escapes_formulas,
             )
             lines.append(line)
-            if plan.abstention is not None:
-                abstained += not plan.abstention.is_decided(rows[index])
+            if plan.abstention is not None and not plan.abstention.is_decided(rows[index]):
+                abstained += 1
         except UnwritableRowError as error:
             rejects.append(Reject(table.source, block.lines[index], str(error)))
     text = "".join(f"{line}\n" for line in lines)
@@ -120,7 +139,15 @@ def finish_part(
     rejects: list[Reject],
     facts: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the rejects of a written part, then its counts with `facts`, which finish it."""
+    """Write the rejects of a written part, then its counts, which finish it.
+
+    Args:
+        scored: the rows of the part.
+        plan: its identity is noted.
+        rows_out: rows of the part.
+        rejects: rows that are not in it.
+        facts: further notes.
+    """
     reference, files = scored.block.reference, scored.block.reference.files
     write_rejects(files.rejects, sorted(rejects, key=lambda reject: reject.line))
     done = {
@@ -155,7 +182,7 @@ _LARGEST_INTEGER = 1 << 63
 
 
 def kinds_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """The kinds of values in each column, sorted; none of a column of nulls."""
+    """Return the kinds of values in each column, sorted; none of a column of nulls."""
     kinds: dict[str, set[str]] = {}
     for row in rows:
         for key, value in row.items():
@@ -166,10 +193,13 @@ def kinds_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def column_types(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, pa.DataType]:
-    """Return the type of each column from the kinds in all parts, in order of first appearance.
+    """Return the type of each column, in order of first appearance.
 
     Texts, numbers and truth values keep their type. Mixed columns, lists and objects become text:
     texts as they are, the rest as JSON.
+
+    Args:
+        parts: kinds by column of each part, see `kinds_of`.
     """
     kinds: dict[str, set[str]] = {}
     for part in parts:
@@ -179,6 +209,7 @@ def column_types(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, pa.D
 
 
 def column_array(rows: Iterable[Mapping[str, Any]], key: str, type_: pa.DataType) -> pa.Array:
+    """Return a column of JSON objects as an array of a type of `column_types`."""
     values = [row.get(key) for row in rows]
     if type_ == pa.string():
         values = [
@@ -191,6 +222,7 @@ def column_array(rows: Iterable[Mapping[str, Any]], key: str, type_: pa.DataType
 
 
 def _kind(value: Any) -> str:
+    """Return the kind of a JSON value that is not null."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):

@@ -27,37 +27,59 @@ from pipeline.outputs.place import check_finished
 from pipeline.scoring.columns import DELIMITED_FORMATS, ScoringColumns, scoring_columns
 from pipeline.scoring.tables import ScoredTable, list_tables
 
-_LOOK = 100  # rows that tell whether lists of words are in them
+_SAMPLE_ROWS = 100  # that tell whether lists of words are in them
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BlockFiles:
-    """The intermediate files of one block, absolute paths."""
+    """The intermediate files of one block, absolute paths.
 
-    rows: Path  # its rows, until they are scored
-    part: Path  # its scored rows as they are in the output
-    rejects: Path  # its rejected rows
-    done: Path  # counts and checksums of the finished part: written last
+    Attributes:
+        rows: its rows, until they are scored.
+        part: its scored rows as they are in the output.
+        rejects: its rejected rows.
+        done: counts and checksums of the finished part: written last.
+    """
+
+    rows: Path
+    part: Path
+    rejects: Path
+    done: Path
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringPlan:
-    model: str  # absolute path of the model
+    """All that workers need to know of a scoring job.
+
+    Attributes:
+        model: absolute path.
+        columns: to read and to add.
+        tables: the inputs and outputs.
+        is_folder: whether the outputs are files of one folder.
+        parts: absolute path of a folder for blocks and parts, on a disk that all workers share.
+        block_rows: rows of a block.
+        limit: rows read of each table; 0 for all.
+        batch_tokens: tokens per batch, padding included.
+        identity: hash of all that decides a part's content but its block; empty until `of_model`.
+        escapes_formulas: whether cells of CSV and TSV that look like formulas get an apostrophe.
+        abstention: which predictions are left out; None for none.
+        dialect: how the inputs are written.
+        folder: where relative paths of inputs begin; a worker may have another working folder.
+    """
+
+    model: str
     engine: EngineLoader
-    columns: ScoringColumns  # columns to read and to add
-    tables: tuple[ScoredTable, ...]  # the inputs and outputs
-    is_folder: bool  # whether the outputs are files of one folder
-    parts: Path  # absolute path of a folder for blocks and parts, on a disk that all workers share
-    block_rows: int  # rows of a block
-    limit: int  # rows read of each table; 0 for all
-    batch_tokens: int  # tokens per batch, padding included
-    # hash of all that decides a part's content but its block; empty until `of_model`
+    columns: ScoringColumns
+    tables: tuple[ScoredTable, ...]
+    is_folder: bool
+    parts: Path
+    block_rows: int
+    limit: int
+    batch_tokens: int
     identity: str = ""
-    # whether cells of CSV and TSV that look like formulas get an apostrophe
     escapes_formulas: bool = False
-    abstention: Abstention | None = None  # which predictions are left out; None for none
-    dialect: TableDialect = PLAIN  # how the inputs are written
-    # where relative paths of inputs begin; a worker may have another working folder
+    abstention: Abstention | None = None
+    dialect: TableDialect = PLAIN
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
 
     def of_model(self, sha256: str) -> Self:
@@ -86,7 +108,7 @@ class ScoringPlan:
         return list(dict.fromkeys(names))
 
     def summary_file(self, table: int) -> Path:
-        """The file of a table's `TableSummary`, written after all its blocks."""
+        """Return the file of a table's `TableSummary`, written after all its blocks."""
         return self.parts / f"table-{table:05d}.json"
 
     def files(self, table: int, block: int) -> BlockFiles:
@@ -102,7 +124,9 @@ class ScoringPlan:
 def make_plan(config: ScoreConfig) -> ScoringPlan:
     """Resolve a config: tables, engine and columns.
 
-    Raises UsageError for what does not fit the model, InputError for a damaged `task.json`.
+    Raises:
+        UsageError: something does not fit the model.
+        InputError: its `task.json` is damaged.
     """
     check_is_exported(config.model)
     check_finished(config.model)
@@ -144,7 +168,7 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
 
 
 def parts_folder(output: str, *, is_folder: bool) -> Path:
-    """The folder of blocks and parts: in an output folder, else beside the output file."""
+    """Return the folder of blocks and parts: in an output folder, else beside the output file."""
     path = path_of(output).absolute()
     return path / ".parts" if is_folder else path.with_name(f".{path.name}.parts")
 
@@ -154,13 +178,22 @@ def words_column(
 ) -> str | None:
     """Return the column of words of a job's first table, None if its rows are texts.
 
-    `known` is the model's own column. Raises UsageError for a CoNLL column that is no number.
+    Args:
+        table: the first one.
+        dialect: how it is written.
+        given: the column that the user names; None if none.
+        known: the model's own column.
+
+    Raises:
+        UsageError: a CoNLL column is no number, or each row is a word.
     """
     if is_conll(table.source):
         if given is not None and not COLUMN_NUMBER.fullmatch(given):
             raise UsageError(f"--tokens-column {given}: columns of CoNLL files are numbers, from 1")
         return given or known or TOKENS
-    blocks = read_table_blocks(table.source, dialect=dialect, opener=open_input, block_rows=_LOOK)
+    blocks = read_table_blocks(
+        table.source, dialect=dialect, opener=open_input, block_rows=_SAMPLE_ROWS
+    )
     try:
         first = next(blocks)
         columns, rows = first.columns, first.rows
@@ -180,5 +213,9 @@ def words_column(
 
 
 def open_input(path: str) -> BinaryIO:
-    """Open stored bytes; raise UsageError for unknown storage or unreadable files."""
+    """Open stored bytes.
+
+    Raises:
+        UsageError: the storage is unknown, or the file cannot be read.
+    """
     return open_stored(path) if "://" in path else open_local(path)

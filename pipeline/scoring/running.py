@@ -39,10 +39,14 @@ _SUMS = (
 
 
 class RowsLine:
-    """A `ProgressLine` on rows: those done of all, rows per second, padding and the time left.
+    """Formats progress on rows: done of all, rows per second, padding and the time left.
 
-    The speed excludes rows of earlier runs, and the time until the first rows are done, in which
-    the model is loaded. The total is known when each table is counted.
+    A `ProgressLine`. The speed excludes rows of earlier runs, and the time until the first rows are
+    done, in which the model is loaded. The total is known when each table is counted.
+
+    Args:
+        label: the work on the rows.
+        tables: how many there are.
     """
 
     def __init__(self, *, label: str, tables: int):
@@ -75,7 +79,7 @@ class RowsLine:
 
 
 def threads_per_worker(runner: RunnerConfig) -> int | None:
-    """Threads of a local worker process; None on remote runners."""
+    """Return the threads of a local worker process; None on remote runners."""
     if runner.runner != "local":
         return None
     return max(1, usable_cores() // max(1, runner.workers))
@@ -83,20 +87,29 @@ def threads_per_worker(runner: RunnerConfig) -> int | None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableJob:
-    """A job that runs a model over tables block by block, and resumes with the blocks left."""
+    """A job that runs a model over tables block by block, and resumes with the blocks left.
 
-    config: ScoreConfig | EmbedConfig | SummarizeConfig  # names the inputs and the output
-    model: str  # path of all that decides the results
-    plan: ScoringPlan  # tables, model and columns
-    runner: RunnerConfig  # where the pipeline runs
-    options: RunOptions  # how to run
+    Attributes:
+        config: names the inputs and the output.
+        model: path of all that decides the results.
+        plan: tables, model and columns.
+        runner: where the pipeline runs.
+        options: how to run.
+        label: the work on the rows, for the line of progress.
+    """
 
-    label: ClassVar[str]  # the work on the rows, for the line of progress
+    config: ScoreConfig | EmbedConfig | SummarizeConfig
+    model: str
+    plan: ScoringPlan
+    runner: RunnerConfig
+    options: RunOptions
+
+    label: ClassVar[str]
     write_part: ClassVar[WritePart] = staticmethod(write_part)
 
     @property
     def inputs(self) -> dict[str, list[str]]:
-        """Tables by the manifest's input names; in a folder by their output's name."""
+        """Return tables by the manifest's input names; in a folder by their output's name."""
         return {
             f"input[{table.name}]" if self.plan.is_folder else "input": [table.source]
             for table in self.plan.tables
@@ -166,7 +179,8 @@ class TableJob:
         if not is_resumed:
             speed = counts.rows_out / record.timings[self.spec.command]
             record.metrics["rows_per_second"] = round(speed, 1)
-        if padded := counts.sums[Fact.PADDED_TOKENS]:
+        padded = counts.sums[Fact.PADDED_TOKENS]
+        if padded:
             fraction = 1 - counts.sums[Fact.BATCH_TOKENS] / padded
             record.metrics["padding_fraction"] = round(fraction, 4)
         _log_losses(console, counts)
@@ -185,7 +199,8 @@ def _log_losses(console: Console, counts: ScoringCounts) -> None:
             f"{cut:,} of {quantity(counts.rows_out, 'row')} ({fraction:.1%}) are too long for the "
             f"model and lose {quantity(lost, 'token')}"
         )
-    if masks := counts.sums[Fact.MASKS_LOST]:
+    masks = counts.sums[Fact.MASKS_LOST]
+    if masks:
         console.warn(
             f"{quantity(masks, 'mask')} not predicted: only the first {MOST_MASKS} of a text are"
         )
@@ -201,10 +216,18 @@ _FIRST_ROWS = 1000
 
 
 def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, Any]:
-    """Report the tables to read and the outputs; writes nothing.
+    """Report the tables to read and the outputs; write nothing.
 
-    Returns `engine`, `tables` with the estimated `rows` of each (None if unknown), and the `counts`
-    of the rows read. Raises InputError, UsageError for faults that would end the job.
+    Args:
+        plan: of the job.
+        engine: its name.
+
+    Returns:
+        `engine`, `tables` with the estimated `rows` of each (None if unknown), and the `counts` of
+        the rows read.
+
+    Raises:
+        InputError, UsageError: a fault would end the job.
     """
     plan = dataclasses.replace(plan, block_rows=min(plan.block_rows, _FIRST_ROWS))
     console.info(f"engine: {engine}")
@@ -241,7 +264,7 @@ def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, An
 def _estimated_rows(
     table: ScoredTable, block: TableBlock, plan: ScoringPlan
 ) -> tuple[int | None, bool]:
-    """Estimated rows, None if unknown, and whether that number is exact."""
+    """Estimate the rows of a table, None if unknown; also return whether that number is exact."""
     limit = plan.limit
     if block.rows_in < plan.block_rows:
         return block.rows_in, True

@@ -27,15 +27,23 @@ _PARTITION = re.compile(r"[^=]+=")  # a folder of a Hive layout: `day=2024-01-05
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoredTable:
-    number: int  # place among the inputs, from 0
-    # the files
+    """A table, and where its rows go.
+
+    Attributes:
+        number: place among the inputs, from 0.
+        source, output: the files.
+        name: of the output in its folder; empty where that is one file.
+        partitions: values by name of the folders of a Hive layout, which become columns; None for
+            its null.
+        source_format, output_format: `csv`, `tsv`, `jsonl`, `parquet` or `conll`; of sources the
+            last two only where the output is the same, otherwise their rows become JSON lines.
+    """
+
+    number: int
     source: str
     output: str
-    name: str = ""  # of the output in its folder; empty where that is one file
-    # values by name of the folders of a Hive layout, which become columns; None for its null
+    name: str = ""
     partitions: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
-    # `csv`, `tsv`, `jsonl`, `parquet` or `conll`, of sources the last two only where the output is
-    # the same; otherwise their rows become JSON lines
     source_format: str
     output_format: str
 
@@ -43,14 +51,23 @@ class ScoredTable:
 def list_tables(
     patterns: tuple[str, ...], output: str, *, has_words: bool = False
 ) -> tuple[list[ScoredTable], bool]:
-    """Expand paths and globs and names their outputs, sorted by input path.
+    """Expand paths and globs and name their outputs, sorted by input path.
 
     One input goes to `output` if that ends like a table's name. Otherwise `output` is a folder in
     which every table keeps its name and format; if names collide or lie in a Hive layout, also the
-    folders that they do not share. Returns the tables, and whether `output` is a folder.
+    folders that they do not share.
 
-    Raises UsageError if nothing matches, a format is unsupported, or two files of the job would
-    have the same path.
+    Args:
+        patterns: paths and globs.
+        output: a file or folder.
+        has_words: whether the model takes CoNLL files.
+
+    Returns:
+        The tables, and whether `output` is a folder.
+
+    Raises:
+        UsageError: nothing matches, a format is unsupported, or two files of the job would have the
+            same path.
     """
     endings = (*TABLE_FORMATS, *CONLL_ENDINGS) if has_words else tuple(TABLE_FORMATS)
     is_table = table_format_by_name(output) is not None or (has_words and is_conll(output))
@@ -146,7 +163,7 @@ def _names_in_folder(sources: Sequence[str], output: str) -> list[str]:
 
 
 def row_format(source: str, output_format: str, *, has_words: bool = False) -> str:
-    """The format of rows on their way: JSON for Parquet and CoNLL, unless they keep theirs."""
+    """Return the format of rows on their way, JSON for Parquet and CoNLL that do not stay so."""
     name = _format(source, has_words=has_words)
     return "jsonl" if name in ("parquet", CONLL) and name != output_format else name
 

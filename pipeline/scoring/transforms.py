@@ -17,7 +17,13 @@ from pipeline.scoring.plan import ScoringPlan
 
 
 class ScoreTables(beam.PTransform):
-    """Makes the parts that are not finished; `write` writes that of a scored block."""
+    """Makes the parts that are not finished.
+
+    Args:
+        plan: of the job.
+        threads: of one operation in each process; None for all cores.
+        write: writes the part of a scored block.
+    """
 
     def __init__(self, plan: ScoringPlan, *, threads: int | None = None, write: WritePart):
         super().__init__()
@@ -43,8 +49,11 @@ class ScoreTables(beam.PTransform):
 class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
     """Loads and calls an engine for RunInference, a block at a time, one model per process.
 
-    Beam's own TensorFlow handlers load Keras files, which a SavedModel is not. `threads` are those
-    of one operation; None leaves all cores to the process.
+    Beam's own TensorFlow handlers load Keras files, which a SavedModel is not.
+
+    Args:
+        plan: of the job.
+        threads: of one operation; None leaves all cores to the process.
     """
 
     def __init__(self, plan: ScoringPlan, *, threads: int | None):
@@ -73,7 +82,7 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
         return {"min_batch_size": 1, "max_batch_size": 1}
 
     def get_num_bytes(self, batch: Sequence[RowBlock]) -> int:
-        """Characters of the texts, for Beam's metrics."""
+        """Return the characters of the texts, for Beam's metrics."""
         return sum(len(text) for block in batch for texts in block.texts.values() for text in texts)
 
     def get_metrics_namespace(self) -> str:
@@ -81,6 +90,8 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
 
 
 class _TokenCount:
+    """Adds up the tokens of batches, and reports them."""
+
     def __init__(self) -> None:
         self.tokens = self.padded = 0
 
@@ -92,7 +103,7 @@ class _TokenCount:
 
 
 def _is_left(reference: BlockReference, plan: ScoringPlan) -> bool:
-    """Whether a block is still to be scored; reports finished ones."""
+    """Return whether a block is still to be scored, and report finished ones."""
     rows = finished_rows(reference, plan)
     if rows is not None:
         report_progress(Progress.EARLIER_ROWS, rows)

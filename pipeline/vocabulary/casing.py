@@ -24,11 +24,20 @@ ConfigType = TypeVar("ConfigType", VocabConfig, PreprocessConfig)
 
 
 def with_casing(config: ConfigType, source: str, vocab: Sequence[str]) -> tuple[ConfigType, str]:
-    """Return the config with the casing to use, and the note of `decide_lowercase`."""
-    asked: Lowercase | None = None
+    """Return the config with the casing to use, and the note of `decide_lowercase`.
+
+    Args:
+        config: of `vocab` or `preprocess`; its keys decide if they are given.
+        source: file of the vocabulary.
+        vocab: its entries.
+
+    Raises:
+        UsageError: see `decide_lowercase`.
+    """
+    wanted: Lowercase | None = None
     if config.lowercase is not None or config.keep_accents:
-        asked = lowercase_of(config.lowercase, config.keep_accents)
-    lowercase, note = decide_lowercase(asked, source, vocab)
+        wanted = lowercase_of(config.lowercase, config.keep_accents)
+    lowercase, note = decide_lowercase(wanted, source, vocab)
     keeps_accents = lowercase == KEEP_ACCENTS
     return (
         dataclasses.replace(config, lowercase=bool(lowercase), keep_accents=keeps_accents),
@@ -42,10 +51,18 @@ def decide_lowercase(
     """Decide whether to lower-case texts before looking them up in a vocabulary.
 
     Its manifest decides, or the tokenizer's files beside it in the folder of a model; without
-    either, its entries. `source` is the vocabulary's file. Raises UsageError if the user asks for
-    the opposite, or the tokenizer's files contradict each other.
+    either, its entries.
 
-    Returns the choice, and a sentence for the user where only the entries say that it is cased.
+    Args:
+        asked: what the user wants; None to follow the vocabulary.
+        source: file of the vocabulary.
+        vocab: its entries.
+
+    Returns:
+        The choice, and a sentence for the user where only the entries say that it is cased.
+
+    Raises:
+        UsageError: the user asks for the opposite, or the tokenizer's files contradict each other.
     """
     recorded = _recorded_lowercase(source)
     if recorded is not None:
@@ -69,6 +86,7 @@ def decide_lowercase(
 
 
 def _recorded_lowercase(source: str) -> tuple[Lowercase, str] | None:
+    """Return the casing that a file states, and the name of the file; None if none does."""
     path = path_of(source)
     made = read_manifest(source)
     settings = (made or {}).get("config", {})

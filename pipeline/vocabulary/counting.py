@@ -47,6 +47,7 @@ class CountWords(beam.PTransform):
 
     Args:
         folder: shared by all workers and the submitting process.
+        lowercase: of the vocabulary.
         max_word_length: characters; longer words are only numbered.
         held_out_fraction: fraction of documents, chosen by the hash of their text, whose words are
             counted apart.
@@ -121,14 +122,25 @@ class _CountInBundle(beam.DoFn):
 
 @dataclasses.dataclass(frozen=True)
 class WordCounts:
-    words: pa.Array  # string, distinct words to learn from
-    counts: np.ndarray  # int64, how often each was seen
-    held_out_words: pa.Array  # string, distinct words of the held-out documents
-    held_out_counts: np.ndarray  # int64
-    too_long: int  # words that were longer than allowed, of all documents
+    """Distinct words of a corpus, and how often each was seen.
+
+    Attributes:
+        words: string, to learn from.
+        counts: int64.
+        held_out_words: string, of the held-out documents.
+        held_out_counts: int64.
+        too_long: words that were longer than allowed, of all documents.
+    """
+
+    words: pa.Array
+    counts: np.ndarray
+    held_out_words: pa.Array
+    held_out_counts: np.ndarray
+    too_long: int
 
 
 def read_counts(folder: str) -> WordCounts:
+    """Read what `CountWords` wrote."""
     too_long = read_shared_files(folder, _TOO_LONG, may_be_none=True)
     return WordCounts(
         *_read_kind(folder, _LEARNING),
@@ -146,18 +158,27 @@ def _read_kind(folder: str, kind: str) -> tuple[pa.Array, np.ndarray]:
 
 
 def held_out_documents(block: DocumentBlock, fraction: float) -> np.ndarray:
-    """bool [documents]: which documents are kept for measuring, by the hash of their text."""
+    """Choose the documents that are kept for measuring, by the hash of their text.
+
+    Args:
+        block: documents.
+        fraction: of them.
+
+    Returns:
+        bool [documents].
+    """
     return document_hashes(block) < np.uint64(min(int(fraction * 2**64), 2**64 - 1))
 
 
 def word_partitions(words: pa.Array) -> np.ndarray:
-    """int64 [words]: the partition of each word, by a hash of its bytes."""
+    """Return the partition of each word, by a hash of its bytes, int64 [words]."""
     offsets, data = offsets_and_data(words)
     hashes = hash_ranges(data, offsets[:-1], offsets[1:])
     return ((hashes >> np.uint64(40)) % np.uint64(NUM_PARTITIONS)).astype(np.int64)
 
 
 def _add_up_partition(key: Key, parts: Iterable[bytes], *, folder: str) -> None:
+    """Add up the counts of a partition from all bundles, and write them."""
     kind, partition = key
     if kind == _TOO_LONG:
         write_shared_json(sum(map(int, parts)), folder, _TOO_LONG)

@@ -31,11 +31,18 @@ MOST_WORDS = 10_000_000
 
 @dataclasses.dataclass(frozen=True)
 class LearnedVocabulary:
-    # The special tokens, or those of the vocabulary that was extended; characters, continuing
-    # characters, then merged pieces in the order they were learned.
+    """A vocabulary, and what its alphabet left out.
+
+    Attributes:
+        pieces: the special tokens, or those of the vocabulary that was extended; characters,
+            continuing characters, then merged pieces in the order they were learned.
+        alphabet: characters kept.
+        alphabet_left_out: number of characters seen but not kept.
+    """
+
     pieces: list[str]
-    alphabet: str  # characters kept
-    alphabet_left_out: int  # characters seen but not kept
+    alphabet: str
+    alphabet_left_out: int
 
 
 def learn_vocabulary(
@@ -53,6 +60,7 @@ def learn_vocabulary(
     Args:
         words: string [words], distinct, none empty, in any order.
         counts: int64 [words].
+        vocab_size: entries.
         min_frequency: pairs seen fewer times are not merged.
         limit_alphabet: characters kept at most, the most frequent first.
         extra_pieces: fraction of `vocab_size` that is learned beyond it, after which the least used
@@ -94,7 +102,7 @@ def learn_vocabulary(
 
 
 def _most_frequent(words: pa.Array, counts: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-    """The most frequent words, at most MOST_WORDS, of equal counts all or none."""
+    """Return the most frequent words, at most MOST_WORDS, of equal counts all or none."""
     if len(words) <= MOST_WORDS:
         return words, counts
     threshold = np.partition(counts, -MOST_WORDS)[-MOST_WORDS] + 1
@@ -104,14 +112,16 @@ def _most_frequent(words: pa.Array, counts: np.ndarray) -> tuple[pa.Array, np.nd
 def _choose_alphabet(
     frequencies: np.ndarray, limit: int, capacity: int, known: set[str]
 ) -> list[int]:
-    """The most frequent code points whose new pieces fit into `capacity` entries, sorted."""
+    """Choose the most frequent code points whose new pieces fit into `capacity` entries, sorted."""
     seen = np.flatnonzero(frequencies)
     by_frequency = seen[np.argsort(-frequencies[seen], kind="stable")]
     chosen: list[int] = []
     for code_point in by_frequency[:limit].tolist():
         character = chr(code_point)
-        capacity -= character not in known
-        capacity -= _may_continue(character) and CONTINUATION + character not in known
+        if character not in known:
+            capacity -= 1
+        if _may_continue(character) and CONTINUATION + character not in known:
+            capacity -= 1
         if capacity < 0:
             break
         chosen.append(code_point)
@@ -119,7 +129,10 @@ def _choose_alphabet(
 
 
 def _may_continue(character: str) -> bool:
-    """Whether a word can have the character after its first; punctuation is a word by itself."""
+    """Return whether a word can have the character after its first.
+
+    Punctuation is a word by itself.
+    """
     return word_tables(lowercase=False).actions[ord(character)] == WORD
 
 
@@ -137,7 +150,16 @@ def _count_characters(data, offsets, counts):
 
 @numba.njit(cache=True, nogil=True)
 def _words_as_symbols(data, offsets, symbol_of):
-    """Symbols (int32), bounds (int64 [kept + 1]) and places (int64) of words of kept characters."""
+    """Write words of kept characters as symbols.
+
+    Args:
+        data, offsets: of all words, UTF-8.
+        symbol_of: int32 [2, NUM_CODE_POINTS], symbols that begin and that continue a word, -1 for
+            none.
+
+    Returns:
+        Symbols (int32), bounds (int64 [kept + 1]) and the places of the words (int64 [kept]).
+    """
     symbols = np.empty(len(data), np.int32)
     bounds = np.zeros(len(offsets), np.int64)
     kept = np.empty(len(offsets) - 1, np.int64)

@@ -1,4 +1,16 @@
-"""Merges the most frequent pair of symbols, again and again, over words as arrays of symbols."""
+"""Merges the most frequent pair of symbols, again and again, over words as arrays of symbols.
+
+Byte pair encoding (Sennrich et al. 2016), in the time that the changes take:
+
+- Each pair of neighboring symbols has its total, and a chain of words it may be in. A merge visits
+  only these words, and changes the totals of the pairs around each place.
+- The most frequent pair is on top of a heap. Entries are never moved when a total changes: a pair
+  that grew is pushed again, and one that has shrunk since is found out when it comes to the top,
+  and pushed with its present total.
+- Chains are never cleaned: a word that has lost the pair meanwhile is looked at in vain.
+
+All loops are compiled, and return after some tenths of a second, so that Python sees signals.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +22,79 @@ import numpy as np
 from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a
 
 _LOW = (1 << 32) - 1
-_PAIRS, _NODES, _TOUCHED, _HEAP = range(4)  # places in `_Pairs.sizes`
-_MADE, _STEPS = range(2)  # places in `progress`
+# Places in `_Pairs.sizes`.
+_PAIRS = 0
+_NODES = 1
+_TOUCHED = 2
+_HEAP = 3
+# Places in `progress` of `_merge`: merges that made a symbol, and all merges.
+_MADE = 0
+_STEPS = 1
 # Words looked at before the compiled loops come back, after some tenths of a second: only then does
 # Python see that a signal has come.
 _WORDS_CHUNK_SIZE = 1 << 18
 
 
 class _Pairs(NamedTuple):
-    """The pairs of neighboring symbols; a pair has a number and a place in each array."""
+    """The pairs of neighboring symbols; a pair has a number and a place in each array.
 
-    sizes: np.ndarray  # int64 [4]: numbers of pairs, nodes, touched pairs, heap entries
-    buckets: np.ndarray  # int32, the last pair of each hash bucket, -1 for none
-    next_in_bucket: np.ndarray  # int32, the pair before it in the same bucket
-    keys: np.ndarray  # int64, left symbol << 32 | right symbol
-    totals: np.ndarray  # int64, how often the pair occurs in the text
-    steps: np.ndarray  # int32, the step in which the pair was last touched
-    heads: np.ndarray  # int32, first node of the chain of words the pair may be in, -1 for none
-    node_words: np.ndarray  # int32, the word of a node
-    next_nodes: np.ndarray  # int32, the node after it
-    touched: np.ndarray  # int32, the pairs that got more in this step
-    heap_totals: np.ndarray  # int64, a heap with the highest total on top
-    heap_pairs: np.ndarray  # int32, of equal totals the pair with the lowest key
+    Attributes:
+        sizes: int64 [4], numbers of pairs, nodes, touched pairs, heap entries.
+        buckets: int32, the last pair of each hash bucket, -1 for none.
+        next_in_bucket: int32, the pair before it in the same bucket.
+        keys: int64, left symbol << 32 | right symbol.
+        totals: int64, how often the pair occurs in the text.
+        steps: int32, the step in which the pair was last touched.
+        heads: int32, first node of the chain of words the pair may be in, -1 for none.
+        node_words: int32, the word of a node.
+        next_nodes: int32, the node after it.
+        touched: int32, the pairs that got more in this step.
+        heap_totals: int64, a heap with the highest total on top.
+        heap_pairs: int32, of equal totals the pair with the lowest key.
+    """
+
+    sizes: np.ndarray
+    buckets: np.ndarray
+    next_in_bucket: np.ndarray
+    keys: np.ndarray
+    totals: np.ndarray
+    steps: np.ndarray
+    heads: np.ndarray
+    node_words: np.ndarray
+    next_nodes: np.ndarray
+    touched: np.ndarray
+    heap_totals: np.ndarray
+    heap_pairs: np.ndarray
 
 
 class _Words(NamedTuple):
-    symbols: np.ndarray  # int32, those of all words, one word after the other
-    bounds: np.ndarray  # int64 [words + 1], where words begin
-    lengths: np.ndarray  # int64 [words], in symbols, of which merges leave fewer
-    counts: np.ndarray  # int64 [words]
+    """Words as symbols, which merges change.
+
+    Attributes:
+        symbols: int32, those of all words, one word after the other.
+        bounds: int64 [words + 1], where words begin.
+        lengths: int64 [words], in symbols, of which merges leave fewer.
+        counts: int64 [words].
+    """
+
+    symbols: np.ndarray
+    bounds: np.ndarray
+    lengths: np.ndarray
+    counts: np.ndarray
 
 
 class _Spellings(NamedTuple):
-    letters: np.ndarray  # int32, the spellings one after the other
-    bounds: np.ndarray  # int64 [symbols + 1], where each begins
-    slots: np.ndarray  # int32, open-addressing hash table of symbols by spelling, -1 where free
+    """What symbols spell, in single symbols.
+
+    Attributes:
+        letters: int32, the spellings one after the other.
+        bounds: int64 [symbols + 1], where each begins.
+        slots: int32, open-addressing hash table of symbols by spelling, -1 where free.
+    """
+
+    letters: np.ndarray
+    bounds: np.ndarray
+    slots: np.ndarray
 
 
 def merge_pairs(
@@ -56,7 +106,7 @@ def merge_pairs(
     most_symbols: int,
     min_frequency: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Byte pair encoding (Sennrich et al. 2016) with pair counts kept up to date.
+    """Merge pairs of symbols until there are enough symbols.
 
     Of equally frequent pairs, the one with the smaller left symbol is merged first, then the
     smaller right one. A merge that spells a symbol which exists already (`ab` + `c` after `a` +
@@ -66,7 +116,9 @@ def merge_pairs(
         symbols: int32, the words' symbols below `num_singles`, one word after the other; modified.
         bounds: int64 [words + 1], where words begin in `symbols`.
         counts: int64 [words].
+        num_singles: symbols to begin with.
         most_symbols: symbols to end with.
+        min_frequency: pairs seen fewer times are not merged.
 
     Returns:
         Left and right symbol of each new one, numbered from `num_singles` on (int32 [merges] each).
@@ -87,7 +139,10 @@ def merge_pairs(
 
 
 def _empty_pairs(num_symbols: int) -> _Pairs:
-    """Arrays for all possible pairs, at most three for each symbol; memory is committed on use."""
+    """Make arrays for all possible pairs, at most three for each symbol.
+
+    Memory is committed on use.
+    """
     capacity = 3 * num_symbols + 1
     return _Pairs(
         sizes=np.zeros(4, np.int64),
@@ -106,6 +161,7 @@ def _empty_pairs(num_symbols: int) -> _Pairs:
 
 
 def _single_spellings(num_singles: int, merges: int, longest: int) -> _Spellings:
+    """Make the spellings of single symbols, with room for those of merges."""
     letters = np.empty(num_singles + (merges + 1) * longest, np.int32)
     letters[:num_singles] = np.arange(num_singles)
     bounds = np.zeros(num_singles + merges + 2, np.int64)
@@ -123,7 +179,7 @@ def _power_of_two(least: int) -> int:
 
 @numba.njit(cache=True)
 def _slot_of_spelling(spellings, begin, end):
-    """Where the symbol spelled `letters[begin:end]` is in the hash table, or a free place."""
+    """Return where the symbol spelled `letters[begin:end]` is in the table, or a free place."""
     letters, bounds, slots = spellings.letters, spellings.bounds, spellings.slots
     mask = len(slots) - 1
     value = fnv1a(letters, begin, end)
@@ -236,7 +292,7 @@ def _change(pairs, first, second, word, amount, step):
 
 @numba.njit(cache=True)
 def _symbol_of(spellings, first, second, next_symbol):
-    """The symbol that spells what two symbols spell together: an old one or the next."""
+    """Return the symbol that spells what two symbols spell together: an old one or the next."""
     letters, bounds = spellings.letters, spellings.bounds
     begin = end = bounds[next_symbol]
     for part in (first, second):
@@ -267,6 +323,7 @@ def _pop_best(pairs, min_frequency):
 
 @numba.njit(cache=True)
 def _comes_first(pairs, total, pair, other_total, other_pair):
+    """Return whether a pair is merged before another: by total, then by key."""
     return total > other_total or (
         total == other_total and pairs.keys[pair] < pairs.keys[other_pair]
     )
@@ -274,6 +331,7 @@ def _comes_first(pairs, total, pair, other_total, other_pair):
 
 @numba.njit(cache=True)
 def _push(pairs, pair):
+    """Add a pair with its total to the heap."""
     total = pairs.totals[pair]
     place = pairs.sizes[_HEAP]
     pairs.sizes[_HEAP] += 1
@@ -289,6 +347,7 @@ def _push(pairs, pair):
 
 @numba.njit(cache=True)
 def _drop_top(pairs):
+    """Remove the first pair of the heap."""
     totals, entries = pairs.heap_totals, pairs.heap_pairs
     pairs.sizes[_HEAP] -= 1
     size = pairs.sizes[_HEAP]

@@ -20,14 +20,29 @@ _SMALLEST_STEP = 1 / 200
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    words: int  # in the text
-    pieces_per_word: float  # on average, an [UNK] being one
-    unknown_fraction: float  # words that become [UNK], as a fraction of 1
-    whole_word_fraction: float  # words that are one piece other than [UNK], as a fraction of 1
+    """How well a vocabulary fits text.
+
+    Attributes:
+        words: in the text.
+        pieces_per_word: on average, an [UNK] being one.
+        unknown_fraction: words that become [UNK], as a fraction of 1.
+        whole_word_fraction: words that are one piece other than [UNK], as a fraction of 1.
+    """
+
+    words: int
+    pieces_per_word: float
+    unknown_fraction: float
+    whole_word_fraction: float
 
 
 def measure_fit(pieces: list[str], words: pa.Array, counts: np.ndarray) -> Fit | None:
-    """Write every word (normalized, with int64 counts) as BERT does; None without words."""
+    """Write every word as BERT does, and measure the pieces; None without words.
+
+    Args:
+        pieces: the vocabulary.
+        words: string [words], normalized.
+        counts: int64 [words].
+    """
     total = int(counts.sum())
     if total == 0:
         return None
@@ -44,10 +59,16 @@ def measure_fit(pieces: list[str], words: pa.Array, counts: np.ndarray) -> Fit |
 def write_words(
     pieces: list[str], words: pa.Array, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Write words with the longest pieces first.
+    """Write words with the longest pieces first (WordPiece, as google-research/bert does it).
 
-    Returns how many pieces each word has, 0 for [UNK] (int32 [words]), and how often each piece is
-    used (int64 [pieces]).
+    Args:
+        pieces: the vocabulary.
+        words: string [words], normalized.
+        counts: int64 [words].
+
+    Returns:
+        How many pieces each word has, 0 for [UNK] (int32 [words]), and how often each piece is used
+        (int64 [pieces]).
     """
     texts = pa.array([piece.removeprefix("##") for piece in pieces], pa.string())
     continues = np.array([piece.startswith("##") for piece in pieces], np.bool_)
@@ -62,6 +83,7 @@ def write_words(
 
 @numba.njit(cache=True)
 def _find(slots, hashes, value):
+    """Return the slot of a piece by its hash, or a free one."""
     mask = len(slots) - 1
     slot = np.int64((value ^ (value >> np.uint64(32))) & np.uint64(mask))
     while slots[slot] >= 0 and hashes[slots[slot]] != value:
@@ -71,6 +93,7 @@ def _find(slots, hashes, value):
 
 @numba.njit(cache=True)
 def _enter(data, offsets, continues, slots):
+    """Enter pieces into the hash table by the hashes of their bytes, which are returned."""
     hashes = np.empty(len(continues), np.uint64)
     for piece in range(len(continues)):
         value = _CONTINUATION if continues[piece] else FNV_OFFSET_BASIS
@@ -83,6 +106,11 @@ def _enter(data, offsets, continues, slots):
 
 @numba.njit(cache=True, nogil=True)
 def _write(data, offsets, counts, slots, hashes, longest, written):
+    """Count pieces of words and uses of pieces.
+
+    The longest piece is found with one hash that goes on byte by byte. Equal hashes of 64 bits
+    count as equal pieces.
+    """
     lengths = np.zeros(len(offsets) - 1, np.int32)
     uses = np.zeros(len(hashes), np.int64)
     for word in range(len(lengths)):
@@ -113,10 +141,17 @@ def _write(data, offsets, counts, slots, hashes, longest, written):
 def prune_pieces(
     pieces: list[str], words: pa.Array, counts: np.ndarray, *, size: int, num_fixed: int
 ) -> list[str]:
-    """Remove the least used pieces until `size` are left, in their order; the first stay.
+    """Remove the least used pieces until `size` are left, in their order.
 
     Merging leaves pieces that only served to build longer ones: about one in twenty of 30,000 is
     never used. Learning more pieces and removing the least used fills these entries.
+
+    Args:
+        pieces: the vocabulary.
+        words: string [words], normalized.
+        counts: int64 [words].
+        size: pieces to keep.
+        num_fixed: of the first pieces, which stay.
     """
     while len(pieces) > size:
         surplus = len(pieces) - size
@@ -124,7 +159,7 @@ def prune_pieces(
         _, uses = write_words(pieces, words, counts)
         # Of equally used ones the later goes: a stable sort of the reversed order.
         by_use = np.argsort(uses[num_fixed:][::-1], kind="stable")[:step]
-        leaves = np.zeros(len(pieces), np.bool_)
-        leaves[len(pieces) - 1 - by_use] = True
-        pieces = [piece for piece, goes in zip(pieces, leaves.tolist(), strict=True) if not goes]
+        stays = np.ones(len(pieces), np.bool_)
+        stays[len(pieces) - 1 - by_use] = False
+        pieces = [pieces[number] for number in np.flatnonzero(stays).tolist()]
     return pieces

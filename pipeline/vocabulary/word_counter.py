@@ -16,13 +16,21 @@ from pipeline.vocabulary.word_splitter import WordSplitter
 
 
 class _Table(NamedTuple):
-    """An open-addressing hash table of words; all but `slots` are in the order of appearance."""
+    """An open-addressing hash table of words; all but `slots` are in the order of appearance.
 
-    slots: np.ndarray  # int32, the word of each slot, -1 where free
-    hashes: np.ndarray  # uint64
-    bounds: np.ndarray  # int64, where words begin in the letters
-    counts: np.ndarray  # int64
-    letters: np.ndarray  # uint8
+    Attributes:
+        slots: int32, the word of each slot, -1 where free.
+        hashes: uint64.
+        bounds: int64, where words begin in the letters.
+        counts: int64.
+        letters: uint8.
+    """
+
+    slots: np.ndarray
+    hashes: np.ndarray
+    bounds: np.ndarray
+    counts: np.ndarray
+    letters: np.ndarray
 
 
 class WordCounter:
@@ -44,7 +52,7 @@ class WordCounter:
 
     @property
     def too_long(self) -> int:
-        """Words seen that were longer than `max_word_length`."""
+        """Return how many words were seen that were longer than `max_word_length`."""
         return self._splitter.too_long
 
     def count(self, sentences: pa.Array) -> None:
@@ -57,7 +65,7 @@ class WordCounter:
         self._add(letters, bounds.astype(np.int64), counts)
 
     def words(self) -> tuple[pa.Array, np.ndarray]:
-        """The distinct words in the order of their first appearance, and their counts (int64)."""
+        """Return the distinct words in the order of their appearance, and their counts (int64)."""
         table, size = self._table, self._size
         words = gather(table.letters, table.bounds[:size], table.bounds[1 : size + 1])
         return words, table.counts[:size].copy()
@@ -103,7 +111,11 @@ def _fill_slots(slots, hashes):
 
 @numba.njit(cache=True, nogil=True)
 def _insert(new_letters, new_bounds, new_counts, new_word, table, size):
-    """Return where it stopped, at the end or a full table, and the number of distinct words."""
+    """Count words until the end, or until the table is full.
+
+    Returns:
+        The first word that is not counted, and the number of distinct words.
+    """
     slots, hashes, bounds, counts, letters = table
     mask = len(slots) - 1
     while new_word < len(new_counts):

@@ -18,28 +18,48 @@ from pipeline.corpus.document_block import offsets_and_data
 
 # What becomes of a code point: part of a word, a border between words, a word by itself,
 # something else first, or nothing.
-WORD, BORDER, ALONE, MAPPED, DROPPED = range(5)
+WORD = 0
+BORDER = 1
+ALONE = 2
+MAPPED = 3
+DROPPED = 4
 _OUTPUT_BYTES = 1 << 22
 _MOST_MAPPED = 16  # bytes that one code point may become
-# Places in the kernel's state.
-_SENTENCE, _POSITION, _WRITTEN, _WORDS, _CHARACTERS, _TOO_LONG = range(6)
+# Places in the kernel's state, int64 [6]: the sentence, the byte in it, bytes and words written,
+# characters of the present word, and words that were too long.
+_SENTENCE = 0
+_POSITION = 1
+_WRITTEN = 2
+_WORDS = 3
+_CHARACTERS = 4
+_TOO_LONG = 5
 
 
 class WordTables(NamedTuple):
-    """How a kernel splits UTF-8 into words, as `BasicTokenizer` of google-research/bert does."""
+    """How a kernel splits UTF-8 into words, as `BasicTokenizer` of google-research/bert does.
 
-    actions: np.ndarray  # uint8 [NUM_CODE_POINTS], WORD, BORDER, ALONE, MAPPED or DROPPED
-    # int32 [NUM_CODE_POINTS]; a MAPPED code point becomes `mapped[offsets[m] : offsets[m + 1]]`
-    # with m its entry here.
+    Attributes:
+        actions: uint8 [NUM_CODE_POINTS], WORD, BORDER, ALONE, MAPPED or DROPPED.
+        mapping_of: int32 [NUM_CODE_POINTS]; a MAPPED code point becomes `mapped[offsets[m] :
+            offsets[m + 1]]` with m its entry here.
+        offsets: int32 [mappings + 1].
+        mapped: uint8, UTF-8 of all mappings, whose code points are never MAPPED again.
+        ascii_actions: uint8 [128], WORD, BORDER, ALONE or DROPPED.
+        ascii_letters: uint8 [128], what each ASCII character becomes.
+    """
+
+    actions: np.ndarray
     mapping_of: np.ndarray
-    offsets: np.ndarray  # int32 [mappings + 1]
-    mapped: np.ndarray  # uint8, UTF-8 of all mappings, whose code points are never MAPPED again
-    ascii_actions: np.ndarray  # uint8 [128], WORD, BORDER, ALONE or DROPPED
-    ascii_letters: np.ndarray  # uint8 [128], what each ASCII character becomes
+    offsets: np.ndarray
+    mapped: np.ndarray
+    ascii_actions: np.ndarray
+    ascii_letters: np.ndarray
 
 
 @functools.cache
 def word_tables(lowercase: Lowercase) -> WordTables:
+    """Make the tables for a casing."""
+
     def action_of(character: str, category: str) -> int:
         is_ascii_symbol = "\x20" < character < "\x7f" and not character.isalnum()
         return ALONE if is_ascii_symbol or category[0] == "P" else WORD
@@ -71,7 +91,12 @@ def word_tables(lowercase: Lowercase) -> WordTables:
 
 
 class WordSplitter:
-    """Splits sentences into words; those over `max_word_length` characters are only counted."""
+    """Splits sentences into words.
+
+    Args:
+        lowercase: of the vocabulary.
+        max_word_length: characters; longer words are only counted, in `too_long`.
+    """
 
     def __init__(self, *, lowercase: Lowercase, max_word_length: int):
         self.too_long = 0
@@ -156,7 +181,7 @@ def _split(data, offsets, rules, max_word_length, letters, bounds, state):
 
 @numba.njit(cache=True, inline="always")
 def _end_word(max_word_length, bounds, progress):
-    """Close the word that is being written, or takes it back if it is too long."""
+    """Close the word that is being written, or take it back if it is too long."""
     written, words, characters, too_long = progress
     if characters > max_word_length:
         too_long += 1
