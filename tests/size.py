@@ -50,7 +50,7 @@ BUDGETS = {
     "pipeline/vocabulary": Budget(920, 100),
     "pipeline/examples": Budget(800, 100),
     "pipeline/scoring, pipeline/embedding": Budget(2450, 100),
-    "pipeline/jobs": Budget(2300, 74),
+    "pipeline/jobs": Budget(2300, 100),
     "pipeline/report, pipeline/trying": Budget(4400, 73),
     "pipeline/proposal, pipeline/demo": Budget(1120, 78),
     "pipeline/cli": Budget(1370, 87),

@@ -26,6 +26,12 @@ _MINIMUM_FREE_BYTES = 10**9
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
+    """The outcome of a check.
+
+    Attributes:
+        detail: what was found, or why the check failed.
+    """
+
     name: str
     passed: bool
     detail: str
@@ -77,7 +83,7 @@ def _packages() -> str:
 
 
 def _engines() -> str:
-    """Engines for exported models, in the order of preference of `score`."""
+    """List the engines for exported models, in the order of preference of `score`."""
     return ", ".join(
         name
         if engine.is_installed()
@@ -110,7 +116,8 @@ def _disk() -> str:
 def _devices() -> str:
     import tensorflow as tf
 
-    if (unusable := unusable_gpu()) is not None:
+    unusable = unusable_gpu()
+    if unusable is not None:
         raise BertPipelineError(unusable)
     return ", ".join(device.name for device in tf.config.list_logical_devices())
 
@@ -152,7 +159,7 @@ def _beam() -> str:
 
 
 def _matrix_multiply() -> str:
-    """The peak that `mfu` of a run is relative to, by precision."""
+    """Measure the peak that `mfu` of a run is relative to, by precision."""
     import tensorflow as tf
 
     from bert_tf.training.arithmetic import measure_matmul_peak
@@ -168,7 +175,7 @@ def _matrix_multiply() -> str:
 
 
 def _java() -> str:
-    """The first line of `java -version`, which it writes to stderr."""
+    """Return the first line of `java -version`, which it writes to stderr."""
     path = shutil.which("java")
     if path is None:
         return "not found; needed by no local job"

@@ -24,11 +24,24 @@ from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.running import TableJob
 from pipeline.scoring.tables import ScoredTable, partitions_of, row_format
 
-_TOKENS_OF_TEXT = 16
+_TOKENS_OF_TEXT = 16  # vectors of a text, roughly, by which blocks are made smaller
 
 
 def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Write the vectors of the tables' texts, or resumes from finished blocks."""
+    """Write the vectors of the tables' texts, or resume from finished blocks.
+
+    Args:
+        config: of `embed`.
+        runner: where the pipeline runs.
+        options: how the command runs.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        UsageError: model, tables or output do not fit each other.
+        InputError: the model or a table is damaged.
+    """
     use_storage_options(runner.options, runner.runner)
     source = open_vector_source(
         config.model, config, tokens=config.tokens, prompt_name=config.prompt_name
@@ -65,6 +78,8 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Embedding(TableJob):
+    """The job of `embed`; all tables go to one output."""
+
     config: EmbedConfig
     source: VectorSource
 
@@ -101,7 +116,8 @@ class Embedding(TableJob):
                 "rows of the inputs"
             )
         sums = counts.sums
-        if truncated := sums[Fact.ROWS_TRUNCATED]:
+        truncated = sums[Fact.ROWS_TRUNCATED]
+        if truncated:
             is_many = truncated > MANY_CUT * counts.rows_out
             show = record.console.warn if is_many else record.console.info
             show(

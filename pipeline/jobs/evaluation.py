@@ -39,7 +39,16 @@ from pipeline.outputs.place import check_finished, exported_model
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
-    """Evaluate a model; return the manifest. Raises UsageError for an unfinished model."""
+    """Evaluate a model; return the manifest.
+
+    Args:
+        config: of `evaluate`.
+        options: how the command runs.
+
+    Raises:
+        UsageError: the model is unfinished, or does not fit the options.
+        InputError, TooManyRejects: the rows cannot be used.
+    """
     config = dataclasses.replace(config, model=exported_model(config.model, options.console))
     model = model_folder(config.model)
     if (model / CONFIG).is_file():
@@ -120,7 +129,13 @@ def _chosen_engine(config: EvaluateConfig) -> ChosenEngine | None:
 def _with_comparison(
     record: JobRecord, config: EvaluateConfig, task: Task, source: FileRows, results: TaskResults
 ) -> TaskResults:
-    """Add the results of the same engine in float32."""
+    """Add the results of the same engine in float32.
+
+    Args:
+        task: of the model.
+        source: the rows.
+        results: in the precision of the config.
+    """
     assert results.predicted is not None
     with record.stage("compare"):
         plain = possible_engines(config.engine, FLOAT32, config.model)[0]

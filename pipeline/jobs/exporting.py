@@ -32,6 +32,16 @@ from pipeline.outputs.manifest import JOB_FILES, read_manifest
 
 
 def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
+    """Export a run; return the manifest.
+
+    Args:
+        config: of `export`.
+        options: how the command runs.
+
+    Raises:
+        UsageError: the run does not fit the format or task, or a package is missing.
+        InputError: the run is damaged, or int8 lowers the metric too much.
+    """
     entry = FORMATS[config.format]
     entry.check_installed()
     directory = read_model_directory(config.run)
@@ -123,7 +133,7 @@ def _check_run(config: ExportConfig, manifest: dict[str, Any] | None) -> None:
 
 
 def _front_matter(config: ExportConfig, trained: TrainedModel, run_manifest: dict[str, Any]) -> str:
-    """The card's metadata for the Hugging Face Hub."""
+    """Return the card's metadata for the Hugging Face Hub."""
     entry = FORMATS[config.format]
     # For serving there are no weights that the library of the format would load.
     library_name = None if config.layout == SERVING else entry.library_name
@@ -143,7 +153,11 @@ def _front_matter(config: ExportConfig, trained: TrainedModel, run_manifest: dic
 
 
 def _write_recipe(trained: TrainedModel, entry: FormatEntry, folder: Path) -> list[str]:
-    """Write the recipe for vectors if the library of the format does not store it."""
+    """Write the recipe for vectors if the library of the format does not store it.
+
+    Returns:
+        A note on it for the card, if it was written.
+    """
     recipe = trained.recipe
     if recipe is None or (folder / MODULES).is_file():
         return []
@@ -161,7 +175,7 @@ def _quantize(
     folder: Path,
     best: BestModel | None,
 ) -> Int8Comparison:
-    """Add an int8 graph to a written model; removes the model if the metric drops too much."""
+    """Add an int8 graph to a written model; remove the model if the metric drops too much."""
     assert config.calibrate is not None
     try:
         task = task_from_settings(directory.task, config.run)

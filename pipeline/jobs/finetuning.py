@@ -48,7 +48,20 @@ _UNSAFE = re.compile(r"[^\w.,=+-]")
 
 
 def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
-    """Fine-tune, once or for each run of a series; return the manifest, {} if not the chief."""
+    """Fine-tune, once or for each run of a series.
+
+    Args:
+        config: of `finetune`.
+        options: how the command runs.
+
+    Returns:
+        The manifest; {} if this process is not the chief.
+
+    Raises:
+        UsageError: options, rows and model do not fit each other.
+        InputError, TooManyRejects: rows cannot be used, or training diverged.
+        StoppedEarly: on request, after a checkpoint.
+    """
     inputs = check_inputs_exist(
         {
             "train": config.train,
@@ -165,7 +178,7 @@ def _suggest(config: FinetuneConfig, record: JobRecord, *, is_useful: bool) -> N
 
 
 def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
-    """Source of the rows for evaluation; None without any."""
+    """Say where the rows for evaluation come from; None without any."""
     if result.evaluation is None:
         return None
     if not result.held_out:
@@ -177,7 +190,7 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
 
 
 def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:
-    """Rows, sequences and tokens of each file; rows of all files and reasons of their rejects."""
+    """Count rows, sequences and tokens of each file, and the rejects of all by reason."""
     each = {}
     for name, data in (("train", result.train), ("eval", result.evaluation)):
         if data is not None:
@@ -200,30 +213,45 @@ def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SeriesRun:
-    settings: dict[str, Any]  # values of the grid by key
+    """A run of a series.
+
+    Attributes:
+        settings: values of the grid by key.
+        path: of its run directory.
+    """
+
+    settings: dict[str, Any]
     seed: int
     path: Path
     manifest: dict[str, Any]
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Metrics of its best epoch."""
+        """Return the metrics of its best epoch."""
         best = self.manifest["metrics"]["best"]
         return {name: value for name, value in best.items() if name != "step"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Combination:
-    """The runs with the same settings."""
+    """The runs with the same settings.
 
-    settings: dict[str, Any]  # values of the grid by key
-    runs: tuple[SeriesRun, ...]  # a run per seed
+    Attributes:
+        settings: values of the grid by key.
+        runs: a run per seed.
+    """
+
+    settings: dict[str, Any]
+    runs: tuple[SeriesRun, ...]
 
     def mean(self) -> dict[str, float]:
         return {name: statistics.fmean(values) for name, values in self._values().items()}
 
     def deviation(self) -> dict[str, float | None]:
-        """Standard deviation of each metric over the seeds, with n - 1; None for a single one."""
+        """Return the standard deviation of each metric over the seeds, with n - 1.
+
+        It is None for a single seed.
+        """
         return {
             name: statistics.stdev(values) if len(values) > 1 else None
             for name, values in self._values().items()
@@ -234,13 +262,13 @@ class Combination:
 
 
 def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRecord) -> None:
-    """Train unfinished runs; keeps the best run of the settings with the best mean."""
-    asked = config.runs()
+    """Train unfinished runs, and keep the best run of the settings with the best mean."""
+    runs = config.runs()
     found = []
-    for number, (settings, single) in enumerate(asked, start=1):
+    for number, (settings, single) in enumerate(runs, start=1):
         path = _folder(config, settings, single.seed)
         named = _named({**settings, "seed": single.seed})
-        options.console.info(f"run {number} of {len(asked)}: {named}")
+        options.console.info(f"run {number} of {len(runs)}: {named}")
         with record.stage(path.relative_to(config.output).as_posix()):
             manifest = run(
                 dataclasses.replace(single, output=str(path)),
@@ -254,6 +282,7 @@ def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRec
 
 
 def combinations(runs: Sequence[SeriesRun]) -> list[Combination]:
+    """Group runs by their settings, in the order of their first run."""
     grouped: dict[str, list[SeriesRun]] = {}
     for run in runs:
         grouped.setdefault(_named(run.settings), []).append(run)
@@ -261,12 +290,23 @@ def combinations(runs: Sequence[SeriesRun]) -> list[Combination]:
 
 
 def best_of(found: Sequence[Combination], metric: str) -> tuple[Combination, SeriesRun]:
-    """The settings with the best mean, and the best run with them; the first among equals."""
+    """Return the settings with the best mean, and the best run with them; ties keep the order.
+
+    Args:
+        found: at least one.
+        metric: that decides.
+    """
     chosen = max(found, key=lambda each: rank(each.mean(), metric))
     return chosen, max(chosen.runs, key=lambda run: rank(run.metrics, metric))
 
 
 def series_table(found: Sequence[Combination], names: Sequence[str]) -> list[str]:
+    """Format mean and deviation of metrics by settings, a line each, with a heading.
+
+    Args:
+        found: settings and their runs.
+        names: of the metrics.
+    """
     cells = [["settings", "seeds", *names]]
     for each in found:
         mean, deviation = each.mean(), each.deviation()
@@ -348,7 +388,7 @@ def _write_runs(path: Path, runs: Sequence[SeriesRun]) -> None:
 
 
 def _common(runs: Sequence[SeriesRun]) -> list[str]:
-    """The metrics that all runs have."""
+    """Return the metrics that all runs have."""
     return [name for name in runs[0].metrics if all(name in run.metrics for run in runs)]
 
 

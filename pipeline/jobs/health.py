@@ -36,13 +36,26 @@ _SHOWN = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Health:
-    figures: dict[str, float]  # by name, rounded, for the manifest
-    line: str  # all figures, for the user
-    warnings: list[str]  # one sentence for each figure that is off
+    """The result of a health check.
+
+    Attributes:
+        figures: by name, rounded, for the manifest.
+        line: all figures, for the user.
+        warnings: one sentence for each figure that is off.
+    """
+
+    figures: dict[str, float]
+    line: str
+    warnings: list[str]
 
 
 def examine(counts: Counts, config: PreprocessConfig | VocabConfig) -> Health:
-    """Measure the result of a job by its counts, and the metrics of `vocab`."""
+    """Measure the result of a job.
+
+    Args:
+        counts: of the job, and the metrics of `vocab`.
+        config: of the job.
+    """
     if isinstance(config, VocabConfig):
         found = dict(counts)
         if counts["words"]:
@@ -65,7 +78,14 @@ def examine(counts: Counts, config: PreprocessConfig | VocabConfig) -> Health:
 
 
 def refuse_unknown(unknown: int, tokens: int, config: PreprocessConfig, *, limit: float) -> None:
-    """Raise InputError if more than `limit` (a fraction) of the tokens is [UNK]."""
+    """Raise InputError if too many tokens are [UNK].
+
+    Args:
+        unknown: number of them.
+        tokens: number of all.
+        config: names the vocabulary.
+        limit: fraction of the tokens.
+    """
     if tokens and unknown > limit * tokens:
         raise InputError(
             f"{config.vocab}: {unknown / tokens:.0%} of {quantity(tokens, 'token')} are [UNK], so "
@@ -96,7 +116,7 @@ def _preprocess_figures(counts: Counts, config: PreprocessConfig) -> dict[str, f
 
 
 def _preprocess_advice(name: str, figure: float, config: PreprocessConfig) -> str | None:
-    """The warning with the key to set, if a figure is out of its bounds."""
+    """Return the warning with the key to set, if a figure is out of its bounds; else None."""
     layout = f"preprocess.text_layout={config.text_layout}"
     sentences = f"{layout}, preprocess.sentence_splitter={config.sentence_splitter}"
     no_pairs = "--set preprocess.pair_task=none"
@@ -153,6 +173,7 @@ def _preprocess_advice(name: str, figure: float, config: PreprocessConfig) -> st
 
 
 def _mask_limit(config: PreprocessConfig) -> str:
+    """Say why fewer tokens are masked than was asked for."""
     if config.max_predictions_per_seq < config.wanted_predictions:
         return (
             f"--max-predictions-per-seq {config.max_predictions_per_seq} limits rows of "
@@ -165,6 +186,7 @@ def _mask_limit(config: PreprocessConfig) -> str:
 
 
 def _vocab_advice(name: str, figure: float, config: VocabConfig) -> str | None:
+    """Return the warning with the key to set, if a figure is out of its bounds; else None."""
     match name:
         case "corpus_unknown_fraction" if figure > _WARN_UNKNOWN:
             return (

@@ -14,6 +14,16 @@ from pipeline.outputs.manifest import check_files
 
 
 def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
+    """Convert weights; return the manifest.
+
+    Args:
+        config: of `import-weights`.
+        options: how the command runs.
+
+    Raises:
+        UsageError: the source is no BERT, or options do not fit it.
+        InputError: its files are damaged.
+    """
     directory = read_source(config.source)
     before = directory.config
     if config.layers is not None:

@@ -26,7 +26,15 @@ from pipeline.outputs.manifest import rejects_path
 
 
 def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
-    """Fine-tune a model per fold, or resumes with the folds left; return the manifest."""
+    """Fine-tune a model per fold, or resume with the folds left; return the manifest.
+
+    Args:
+        config: of `label-errors`.
+        options: how the command runs.
+
+    Raises:
+        InputError, UsageError, TooManyRejects, StoppedEarly: see `finetuning.run`.
+    """
     left = open_keys(config)
     config = config if options.overwrite else with_kept_choices(config)
     output = Path(config.output)

@@ -21,13 +21,28 @@ _HEAD_CHARACTERS = 1000
 
 
 def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
-    """Write the page `html` of an artifact; without `overwrite`, it only replaces a page."""
+    """Write the page of an artifact.
+
+    Args:
+        path: of the artifact.
+        html: file of the page.
+        samples: how many examples of it to show.
+        overwrite: whether the page may replace anything but a page.
+
+    Raises:
+        UsageError: the page cannot be written there.
+    """
     _check_page_place(html, [path], flag="--html", overwrite=overwrite)
     write_text_atomically(html, artifact_page(path, samples=samples))
 
 
 def is_corpus(path: str, *, has_format: bool = False) -> bool:
-    """Whether a path or glob names text that no command made; `has_format` permits any ending."""
+    """Return whether a path or glob names text that no command made.
+
+    Args:
+        path: or glob.
+        has_format: whether a format is given, so that any ending is permitted.
+    """
     if not Path(path).exists():
         return any(character in path for character in "*?[")
     name = name_without_compression(path)
@@ -44,10 +59,19 @@ def write_corpus_page(
     samples: int,
     overwrite: bool,
 ) -> None:
-    """Write the page of the corpus in `reading`, which is not preprocessed yet.
+    """Write the page of a corpus that is not preprocessed yet.
 
-    Reports words unknown to `vocab`, whose casing is `lowercase` (None infers it), and `samples`
-    examples of what each rule drops. Raises UsageError for no corpus, InputError for damaged files.
+    Args:
+        reading: how to read it, with one input.
+        html: file of the page.
+        vocab: to report words unknown to it; None for none.
+        lowercase: casing of the vocabulary; None infers it.
+        samples: how many examples of what each rule drops.
+        overwrite: whether the page may replace anything but a page.
+
+    Raises:
+        UsageError: there is no such corpus, or the page cannot be written there.
+        InputError: files are damaged.
     """
     from pipeline.report.corpus.page import corpus_at  # readers, with Beam
     from pipeline.report.page import corpus_page
@@ -68,9 +92,16 @@ def write_runs_page(
     pairs: Sequence[tuple[str, str]] = (),
     overwrite: bool,
 ) -> None:
-    """Write the page of the runs in these folders; raise as `read_runs` and `runs_page`.
+    """Write the page of runs.
 
-    The model of every run reads each of the texts and pairs, and the page shows how.
+    Args:
+        runs: their folders.
+        output: file of the page.
+        texts, pairs: what the model of every run reads, as the page shows.
+        overwrite: whether the page may replace anything but a page.
+
+    Raises:
+        UsageError, InputError: see `read_runs` and `runs_page`.
     """
     # TensorFlow, which pages of others need not load
     from pipeline.report.runs import read_runs
@@ -82,6 +113,7 @@ def write_runs_page(
 
 
 def _check_page_place(page: str, artifacts: Sequence[str], *, flag: str, overwrite: bool) -> None:
+    """Raise UsageError if the page would replace an artifact, or a file that is no page."""
     beside = [str(side) for path in artifacts for side in side_paths(path) if side.exists()]
     place = OutputPlace(output=page, is_directory=False)
     check_place(place, [*artifacts, *beside], flag=flag)

@@ -51,13 +51,23 @@ from pipeline.report.artifact import loss_curve_lines
 
 
 def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dict[str, Any]:
-    """Pretrain, or resumes an interrupted run; return the manifest, or a dry run's preview.
+    """Pretrain, or resume an interrupted run.
 
-    Of several workers only the chief writes; the others return {}. Data on other storage is copied
-    to a local folder, and the run published from there after each checkpoint.
+    Of several workers only the chief writes. Data on other storage is copied to a local folder, and
+    the run published from there after each checkpoint.
 
-    Raises UsageError if data, vocabulary and model do not fit each other, InputError for damaged
-    data or a loss that is not finite, StoppedEarly if a stop was asked for.
+    Args:
+        config: of `train`.
+        storage: options of other storage.
+        options: how the command runs.
+
+    Returns:
+        The manifest, or a dry run's preview; {} if this process is not the chief.
+
+    Raises:
+        UsageError: data, vocabulary and model do not fit each other.
+        InputError: data is damaged, or a loss is not finite.
+        StoppedEarly: a stop was asked for.
     """
     places = [config.output, *_data_folders(config).values()]
     if not any(isinstance(path_of(place), RemotePath) for place in places):
@@ -70,7 +80,7 @@ def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dic
 
 
 def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, Any]:
-    """Pretrain with `folder` for copies from other storage."""
+    """Pretrain with a local folder for copies from other storage."""
     data = [_read_data(folder) for folder in _data_folders(config).values()]
     vocab = _read_vocab(data)
     initial = read_model_directory(config.init) if config.init else None
@@ -169,7 +179,7 @@ def _warn_before(config: TrainConfig, data: list[PretrainingData], options: RunO
 
 
 def _data_folders(config: TrainConfig) -> dict[str, str]:
-    """The folders of records by key, in the order of the phases."""
+    """Return the folders of records by key, in the order of the phases."""
     if not config.phases:
         return {"data": str(config.data)}
     return {f"phases[{i}].data": str(phase.data) for i, phase in enumerate(config.phases)}
@@ -248,6 +258,7 @@ def _model_config(
 
 
 def _vocabulary_to_take(initial: ModelDirectory) -> str:
+    """Say how to preprocess for a model whose vocabulary differs."""
     path = initial.path / VOCAB
     if path.is_file() and read_vocab(path) == initial.vocab:
         return f"preprocess with --vocab {path}"

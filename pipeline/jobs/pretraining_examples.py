@@ -82,7 +82,14 @@ _WORK_IDENTITY = "identity.json"
 def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
     """Make pretraining records; return the manifest.
 
-    Raises UsageError for a bad input or vocabulary, InputError if no example can be made.
+    Args:
+        config: of `preprocess`.
+        runner: where the pipeline runs.
+        options: how the command runs.
+
+    Raises:
+        UsageError: an input or the vocabulary is bad.
+        InputError: no example can be made.
     """
     use_storage_options(runner.options, runner.runner)
     check_files(config.vocab)
@@ -158,9 +165,13 @@ def _make_records(
 
 
 def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -> Path:
-    """Make the folder, or reuses that of an interrupted run of the same work.
+    """Make the folder of unfinished work, or reuse that of an interrupted run of the same work.
 
-    Removes all else in an unfinished output. Results only depend on `identity`, which is JSON.
+    Removes all else in an unfinished output.
+
+    Args:
+        output: of the job.
+        identity: all that results depend on, ready for JSON.
     """
     work = output / WORK_FOLDER
     identity = json.loads(json.dumps(identity))
@@ -182,7 +193,7 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
 
 @contextmanager
 def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
-    """Remove the folder if the job fails on its input."""
+    """Remove the folder if the job fails on its input, since no run could use it."""
     try:
         yield
     except BaseException as error:
@@ -197,6 +208,7 @@ def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
 
 
 def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:
+    """Count what an interrupted run has finished, and tell the user."""
     shards = [name for split in ("train", "eval") for name in job.shard_names(split)]
     there = {path.name for path in path_of(job.output).iterdir()}
     found = {
@@ -292,7 +304,7 @@ def _collect_counts(
 
 
 def _by_reason(made: Counter[str], what: str) -> Counter[str]:
-    """The nonzero counts named `what/reason`."""
+    """Return the nonzero counts named `what/reason`, by reason."""
     prefix = f"{what}/"
     return Counter(
         {name.removeprefix(prefix): n for name, n in made.items() if n and name.startswith(prefix)}
@@ -300,6 +312,7 @@ def _by_reason(made: Counter[str], what: str) -> Counter[str]:
 
 
 def _check_usable(config: PreprocessConfig, counts: dict[str, Any]) -> None:
+    """Raise InputError if no training example was made, or most tokens are unknown."""
     inputs = ", ".join(config.input)
     if not counts["documents"]:
         reasons = [
@@ -385,5 +398,5 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
 
 
 def _shown_shards(output: Path, names: list[str]) -> str:
-    """The path of the only shard, or a glob for all, as Beam and tf.data take it."""
+    """Return the path of the only shard, or a glob for all, as Beam and tf.data take it."""
     return str(output / (names[0] if len(names) == 1 else re.sub(r"-\d+-", "-*-", names[0])))

@@ -31,7 +31,12 @@ def engine_candidates(
     """Return the engines for a trial on the first block, or the only one.
 
     For remote runners a local trial is meaningless, so only an engine known to be installed there
-    is chosen. Prefers the engine of `saved` if the config still allows it.
+    is chosen.
+
+    Args:
+        config: of `score`.
+        saved: config of an earlier run; its engine is kept if the config still allows it.
+        runner: where the pipeline runs.
     """
     is_elsewhere = runner.runner != "local"
     possible = possible_engines(
@@ -49,6 +54,7 @@ def engine_candidates(
 
 
 def describe_candidates(candidates: Sequence[ChosenEngine]) -> str:
+    """Say which engine will run, as far as that is known before a trial."""
     first, *others = (chosen.name for chosen in candidates)
     if not others:
         return first
@@ -61,7 +67,14 @@ def describe_candidates(candidates: Sequence[ChosenEngine]) -> str:
 def choose_engine(
     candidates: Sequence[ChosenEngine], plan: ScoringPlan, runner: RunnerConfig, console: Console
 ) -> ChosenEngine:
-    """Return the first candidate, or the fastest on the first block if that is large."""
+    """Return the first candidate, or the fastest on the first block if that is large.
+
+    Args:
+        candidates: at least one, the preferred first.
+        plan: of the job.
+        runner: tells the threads of a worker.
+        console: is told of the speeds.
+    """
     if len(candidates) == 1:
         return candidates[0]
     texts = first_texts(plan.tables[0], plan)
@@ -83,7 +96,20 @@ def choose_engine(
 
 
 def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Score the tables, or resumes from finished blocks; a dry run returns only known facts."""
+    """Score the tables, or resume from finished blocks.
+
+    Args:
+        config: of `score`.
+        runner: where the pipeline runs.
+        options: how the command runs.
+
+    Returns:
+        The manifest; of a dry run only known facts.
+
+    Raises:
+        UsageError: model, tables or outputs do not fit each other.
+        InputError: the model or a table is damaged.
+    """
     use_storage_options(runner.options, runner.runner)
     config = dataclasses.replace(config, model=exported_model(config.model, options.console))
     plan = make_plan(config)
@@ -110,13 +136,15 @@ def _single_texts(plan: ScoringPlan) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scoring(TableJob):
+    """The job of `score`."""
+
     config: ScoreConfig
     engine: ChosenEngine | None = None
 
     label: ClassVar[str] = "scoring"
 
     def saved(self) -> Mapping[str, Any]:
-        """The config of the job that made or began the output; empty for a new one."""
+        """Return the config of the job that made or began the output; empty for a new one."""
         if self.options.overwrite:
             return {}
         name = self.config.section_name

@@ -1,4 +1,9 @@
-"""`search`: finds the nearest texts of a corpus for every query."""
+"""`search`: finds the nearest texts of a corpus for every query.
+
+Exactly by comparing all vectors, in blocks of both, or approximately by an index of small worlds
+(HNSW, Malkov and Yashunin 2016, built by faiss). With an index, exact search for a sample of the
+queries tells how many of the nearest it finds.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +39,11 @@ from pipeline.outputs.manifest import rejects_path
 _QUERIES_PER_BLOCK = 256
 _VECTORS_PER_BLOCK = 1 << 16
 NONE = -1
-# Of the index.
+# Of the index (M, efConstruction, efSearch): more cost time and memory, and find more.
 _LINKS = 32  # of a vector
 _BUILD_CANDIDATES = 80
 _LEAST_SEARCH_CANDIDATES = 128
-_VECTORS_PER_CALL = 4096
+_VECTORS_PER_CALL = 4096  # between two looks at signals
 # Of the results.
 COLUMNS = ("query_row", "query", "rank", "corpus_row", "score", "text")
 _ENDINGS = (".jsonl", ".csv")
@@ -47,11 +52,15 @@ _SCORE_DIGITS = 6
 
 @dataclasses.dataclass(frozen=True)
 class Neighbors:
-    """The nearest vectors of each query, the nearest first."""
+    """The nearest vectors of each query, the nearest first.
 
-    # int64 [queries, k], rows of the corpus; `NONE` where an index found fewer than k
+    Attributes:
+        rows: int64 [queries, k], rows of the corpus; `NONE` where an index found fewer than k.
+        scores: float32 [queries, k], dot products.
+    """
+
     rows: np.ndarray
-    scores: np.ndarray  # float32 [queries, k], dot products
+    scores: np.ndarray
 
 
 def exact_neighbors(
@@ -61,10 +70,13 @@ def exact_neighbors(
     *,
     on_queries: Callable[[int], None] | None = None,
 ) -> Neighbors:
-    """Return the k vectors with the greatest dot products; among equals, those of the first rows.
+    """Return the vectors with the greatest dot products; ties are broken by the row.
 
-    Takes float32 [queries, dimensions] and [rows, dimensions] with at least k rows. Calls
-    `on_queries` with the number of queries after each block of them.
+    Args:
+        queries: float32 [queries, dimensions].
+        corpus: float32 [rows, dimensions], at least k rows.
+        k: how many.
+        on_queries: called with the number of queries after each block of them.
     """
     parts = []
     for begin in range(0, len(queries), _QUERIES_PER_BLOCK):
@@ -79,12 +91,13 @@ def exact_neighbors(
 
 
 def recall(found: Neighbors, exact: Neighbors) -> float:
-    """The mean fraction of the exact neighbors that were found (recall@k)."""
+    """Return the mean fraction of the exact neighbors that were found (recall@k)."""
     shared = (exact.rows[:, :, None] == found.rows[:, None, :]).any(axis=2)
     return float(shared.mean())
 
 
 def _search_block(queries: np.ndarray, corpus: np.ndarray, k: int) -> Neighbors:
+    """Search a block of queries, a block of the corpus at a time, and keep the k best so far."""
     rows: np.ndarray = np.zeros((len(queries), 0), np.int64)
     scores: np.ndarray = np.zeros((len(queries), 0), np.float32)
     for begin in range(0, len(corpus), _VECTORS_PER_BLOCK):
@@ -96,14 +109,19 @@ def _search_block(queries: np.ndarray, corpus: np.ndarray, k: int) -> Neighbors:
 
 
 def _greatest(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k greatest of each row and their columns, in descending order; equal ones from left."""
+    """Return the k greatest of each row and their columns, descending; equal ones from left."""
     with tf.device("CPU"):
         found = tf.math.top_k(scores, min(k, scores.shape[1]), index_type=tf.int64)
     return found.values.numpy(), found.indices.numpy()
 
 
 def build_index(corpus: np.ndarray, *, on_vectors: Callable[[int], None] | None = None) -> Any:
-    """Build an index of float32 [rows, dimensions], by one thread, so that it is deterministic."""
+    """Build an index, by one thread, so that it is deterministic.
+
+    Args:
+        corpus: float32 [rows, dimensions].
+        on_vectors: called with the number of vectors after each part of them.
+    """
     import faiss
 
     index = faiss.IndexHNSWFlat(corpus.shape[1], _LINKS, faiss.METRIC_INNER_PRODUCT)
@@ -122,14 +140,26 @@ def build_index(corpus: np.ndarray, *, on_vectors: Callable[[int], None] | None 
 
 
 def search_index(index: Any, queries: np.ndarray, k: int) -> Neighbors:
-    """Approximate the k nearest neighbors of float32 [queries, dimensions]."""
+    """Approximate the k nearest neighbors.
+
+    Args:
+        index: of `build_index`.
+        queries: float32 [queries, dimensions].
+        k: how many.
+    """
     index.hnsw.efSearch = max(_LEAST_SEARCH_CANDIDATES, 2 * k)
     scores, rows = index.search(np.ascontiguousarray(queries), k)
     return Neighbors(rows, scores)
 
 
 def write_results(path: str, found: Neighbors, queries: TextVectors, corpus: TextVectors) -> int:
-    """Write a row for each neighbor, the nearest first; return the number of rows."""
+    """Write a row for each neighbor, the nearest first; return the number of rows.
+
+    Args:
+        path: a .csv or .jsonl file.
+        found: neighbors of all queries.
+        queries, corpus: the texts, where they are known.
+    """
     rows = _rows(found, queries, corpus)
     with (
         replacing_file(path_of(path)) as aside,
@@ -161,6 +191,15 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
     """Write the nearest texts of the corpus for every query; return the manifest.
 
     Vectors of tables stay in a folder beside the output if the run is interrupted.
+
+    Args:
+        config: of `search`.
+        runner: where the pipeline runs.
+        options: how the command runs.
+
+    Raises:
+        UsageError: files, model and options do not fit each other.
+        InputError: a file is damaged.
     """
     use_storage_options(runner.options, runner.runner)
     if Path(config.output).suffix.lower() not in _ENDINGS:
@@ -272,7 +311,7 @@ def _write_neighbors(
 def _neighbors(
     config: SearchConfig, queries: np.ndarray, corpus: np.ndarray, k: int, console: Console
 ) -> tuple[Neighbors, str, dict[str, float]]:
-    """The neighbors, their index's name, and the fraction of exact neighbors among them."""
+    """Return the neighbors, their index's name, and the fraction of exact neighbors among them."""
     if config.similarity == "cosine":
         queries, corpus = normalized(queries), normalized(corpus)
     sizes = f"{len(queries):,} x {len(corpus):,} vectors"

@@ -19,11 +19,21 @@ from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.running import TableJob
 from pipeline.scoring.tables import list_tables
 
-_SENTENCES_OF_DOCUMENT = 16
+_SENTENCES_OF_DOCUMENT = 16  # roughly, by which blocks are made smaller
 
 
 def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Write the tables with summaries, or resumes as `score` does; return the manifest."""
+    """Write the tables with summaries, or resume as `score` does; return the manifest.
+
+    Args:
+        config: of `summarize`.
+        runner: where the pipeline runs.
+        options: how the command runs.
+
+    Raises:
+        UsageError: model, tables and options do not fit each other.
+        InputError: the model or a table is damaged.
+    """
     use_storage_options(runner.options, runner.runner)
     make_splitter(config.sentence_splitter, config.sentence_language)  # or rejects them
     source = open_vector_source(config.model, config)
@@ -49,6 +59,8 @@ def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> d
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Summarizing(TableJob):
+    """The job of `summarize`."""
+
     source: VectorSource
 
     label: ClassVar[str] = "summarizing"

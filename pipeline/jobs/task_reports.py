@@ -29,7 +29,16 @@ from pipeline.report.page import contents_of, evaluation_page, evaluation_sectio
 
 
 def train_along(spec: JobSpec, options: RunOptions, train: Callable[[], object]) -> dict[str, Any]:
-    """Train as a worker other than the chief, which writes the run, unless it is finished."""
+    """Train as a worker other than the chief, which writes the run, unless it is finished.
+
+    Args:
+        spec: of the chief's job.
+        options: how the command runs.
+        train: does the work.
+
+    Returns:
+        {}, in place of the manifest.
+    """
     finished = None if options.overwrite else read_manifest(spec.output)
     if finished is not None and not spec.is_extended(finished["config"]):
         options.console.info(f"{spec.output} is finished already; nothing to do")
@@ -45,6 +54,7 @@ def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
 
 
 def warn_of_unfinished_run(path: str, console: Console) -> None:
+    """Warn if a model is the best so far of a run that goes on, or was interrupted."""
     model = model_folder(path)
     run = model.parent
     if model.name != "best" or manifest_path(run).exists():
@@ -60,7 +70,14 @@ def warn_of_unfinished_run(path: str, console: Console) -> None:
 
 
 def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """Return the given paths by config key, also the flag; raise UsageError if one is missing."""
+    """Return the given paths by config key.
+
+    Args:
+        paths: by key, which is also the flag; None for those not given.
+
+    Raises:
+        UsageError: a path does not exist.
+    """
     for key, path in paths.items():
         if path is not None and not Path(path).exists():
             raise UsageError(f"--{key} {path}: no such file or folder; check the path")
@@ -75,23 +92,25 @@ def log_costs(config: LoopSection, seconds: float, console: Console) -> None:
 
 
 def best_model_of(path: str) -> BestModel | None:
-    """The selected model of the run at a path; None if not recorded."""
+    """Return the selected model of the run at a path; None if not recorded."""
     model = model_folder(path)
     of_run = model.parent if model.name == "best" else model
     return BestModel.of_manifest(read_manifest(of_run) or {})
 
 
 def row_counts(source: FileRows) -> dict[str, int]:
-    """Rows of a file: read, usable, rejected."""
+    """Return the rows of a file: read, usable, rejected."""
     rows, rejected = len(source), len(source.rejects)
     return {"rows_in": rows + rejected, "rows_out": rows, "rows_rejected": rejected}
 
 
 @dataclasses.dataclass(frozen=True)
 class RejectsCheck:
-    """Reports and lists rejects of labeled rows; raises TooManyRejects over `limit` for any file.
+    """Reports and lists rejects of labeled rows, and refuses too many of any file.
 
-    `rejects_file` is None in a process that writes nothing.
+    Attributes:
+        limit: None for no limit.
+        rejects_file: None in a process that writes nothing.
     """
 
     limit: RejectLimit | None
@@ -99,6 +118,11 @@ class RejectsCheck:
     console: Console
 
     def __call__(self, sources: Sequence[FileRows]) -> None:
+        """Check the rows of all files.
+
+        Raises:
+            TooManyRejects: a file has more rejects than the limit allows.
+        """
         if self.rejects_file is not None:
             rejects = [reject for source in sources for reject in source.rejects]
             write_rejects(self.rejects_file, rejects)
@@ -170,6 +194,7 @@ def write_results(folder: Path, results: TaskResults) -> None:
 
 
 def log_results(console: Console, results: TaskResults) -> None:
+    """Show metrics, and the task's own lines and warnings."""
     console.info(*(f"{name}: {results.shown(name)}" for name in results.metrics))
     console.info(*results.report.lines)
     console.warn(*results.report.warnings)

@@ -56,9 +56,16 @@ _SHARES = (0.5, 0.9)  # of all tokens that are saved
 
 
 def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Make the vocabulary file and returns its manifest.
+    """Make the vocabulary file, and return its manifest.
 
-    Raises UsageError for faulty files, formats, columns or outputs, InputError without text.
+    Args:
+        config: of `vocab`.
+        runner: where the pipeline runs.
+        options: how the command runs.
+
+    Raises:
+        UsageError: files, formats, columns or outputs are faulty.
+        InputError: there is no text.
     """
     use_storage_options(runner.options, runner.runner)
     files = match_files(config.input, output=config.output, console=options.console)
@@ -308,6 +315,7 @@ def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord)
 
 
 def _next_command(config: VocabConfig) -> list[str]:
+    """Return a command line of `preprocess` that reads the corpus in the same way."""
     keys = [field.name for field in dataclasses.fields(CorpusSection)]
     read = ["input", *(key for key in keys if key not in ("input", "block_megabytes"))]
     command = ["bert-pipeline", "preprocess", *option_words(config, read, section="preprocess")]
