@@ -1,4 +1,8 @@
-"""The output of `bert-pipeline inspect`: the manifest in words, then samples of the content."""
+"""The output of `bert-pipeline inspect`: the manifest in words, then samples of the content.
+
+The kind of an artifact is the command in its manifest; `_KINDS` has a name for each kind and a
+function that describes its content. A new command needs a line there.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,16 @@ LARGEST_BYTES_HASHED = 256_000_000
 
 
 def loss_curve_lines(metrics_path: Path, *, width: int = 60, height: int = 10) -> list[str]:
-    """Plots the loss by step as lines of text: `*` train means of a column, `o` eval."""
+    """Plot the loss by step as lines of text: `*` are train means of a column, `o` eval.
+
+    Args:
+        metrics_path: of `metrics.jsonl`, which may not exist yet.
+        width: columns of the plot, without its labels.
+        height: rows of the plot, without its axis.
+
+    Returns:
+        The lines, or none with fewer than two train losses.
+    """
     points = {
         split: np.array(
             [
@@ -77,6 +90,7 @@ def leaves(mapping: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...
 
 
 def setting_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+    """Return the path and the words of each setting in nested mappings."""
     return [(path, shown_setting(value)) for path, value in leaves(mapping)]
 
 
@@ -93,6 +107,7 @@ def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
 
 
 def section_of(command: str, config: dict[str, Any]) -> type[Section] | None:
+    """Return the section of a manifest's config, or None for an unknown command or task."""
     if command == FinetuneConfig.section_name:
         declaration = TASKS.get(config.get("task", ""))
         return None if declaration is None else declaration.options
@@ -100,7 +115,7 @@ def section_of(command: str, config: dict[str, Any]) -> type[Section] | None:
 
 
 def measured_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    """Count and measures; drops `split: train`, which `train` already says."""
+    """Return counts and measures in words, without `split: train`, which `train` already says."""
     return [
         (path, shown_number(value))
         for path, value in leaves(mapping)
@@ -121,14 +136,15 @@ def input_facts(inputs: list[dict[str, Any]]) -> list[Fact]:
             (name, f"{item['path']}  {shown_size(item['bytes'])}  sha256 {item['sha256'][:12]}")
             for item in shown
         ]
-        if more := len(items) - len(shown):
+        more = len(items) - len(shown)
+        if more:
             total = f"{len(items):,} in all, {shown_size(sum(item['bytes'] for item in items))}"
             facts.append((name, f"and {more:,} more; {total}"))
     return facts
 
 
 def duration(timings: dict[str, float]) -> str:
-    """The time of a job, and of its last part if it was interrupted."""
+    """Say how long a job took, and its last part if it was interrupted."""
     total = f"{timings['total']:,.1f} s"
     if "last_part" in timings:
         return f"{total}, of which {timings['last_part']:,.1f} s since it was resumed"
@@ -138,7 +154,9 @@ def duration(timings: dict[str, float]) -> str:
 def require_manifest(path: str) -> dict[str, Any]:
     """Return the manifest of an artifact.
 
-    Raises UsageError without an artifact at `path`, InputError for an unfinished output.
+    Raises:
+        UsageError: there is no artifact at `path`.
+        InputError: the output is unfinished.
     """
     if not Path(path).exists():
         raise UsageError(f"{path}: no such file or folder; check the path")
@@ -156,6 +174,7 @@ def require_manifest(path: str) -> dict[str, Any]:
 
 
 def _hint(path: str) -> str:
+    """Say what to inspect instead: the artifact around `path`, those inside, or which kinds are."""
     place = Path(path).absolute()
     for folder in place.parents:
         if (folder / "manifest.json").is_file():
@@ -169,9 +188,19 @@ def _hint(path: str) -> str:
 
 
 def describe_artifact(path: str, *, samples: int, all_settings: bool = False) -> Iterator[str]:
-    """Yield lines on an artifact as they become known: kind, counts, metrics, `samples` entries.
+    """Yield lines on an artifact as they become known, so that a terminal shows the first at once.
 
-    Raises UsageError and InputError as `require_manifest`, or for a damaged file.
+    Args:
+        path: of an output, or of a model directory that another project made.
+        samples: most entries, lines or examples of the content.
+        all_settings: whether to list settings with default values.
+
+    Yields:
+        Kind, config, inputs, counts, metrics, whether the files changed, samples, versions.
+
+    Raises:
+        UsageError: there is no artifact at `path`.
+        InputError: it is unfinished, or a file of it is damaged.
     """
     if is_foreign_model(path):
         yield foreign_headline(path)
@@ -207,7 +236,14 @@ def file_differences(
 ) -> Iterator[str]:
     """Yield each file that differs from the manifest's `outputs`, and how, the smallest first.
 
-    `is_hashed` decides by size whether to hash a file; `path` may have been renamed.
+    Args:
+        path: the artifact, which may have been renamed since: of a single file, names are the new
+            one.
+        outputs: `path`, `bytes` and `sha256` of each file.
+        is_hashed: whether to hash a file of this size; other files are compared by size only.
+
+    Yields:
+        A name, and what is wrong in brackets.
     """
     first = outputs[0]["path"]
     for each in sorted(outputs, key=lambda each: (each["bytes"], each["path"])):
@@ -226,14 +262,17 @@ def file_differences(
 
 
 def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
-    """Compare all sizes, and contents up to `LARGEST_BYTES_HASHED` in all."""
-    hashed, budget = 0, LARGEST_BYTES_HASHED
+    """Compare all sizes, and contents up to `LARGEST_BYTES_HASHED` in all; return the finding."""
+    hashed = 0
+    budget = LARGEST_BYTES_HASHED
 
     def is_within_budget(size: int) -> bool:
         nonlocal hashed, budget
         budget -= size
-        hashed += budget >= 0
-        return budget >= 0
+        if budget < 0:
+            return False
+        hashed += 1
+        return True
 
     differences = list(file_differences(path, outputs, is_within_budget))
     if differences:
@@ -248,22 +287,26 @@ def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
 
 
 def is_foreign_model(path: str) -> bool:
+    """Return whether a folder is a model directory without a manifest of this project."""
     is_model = recognize_format(path) is not None or (Path(path) / CONFIG).is_file()
     return is_model and read_manifest(path) is None
 
 
 def foreign_headline(path: str) -> str:
+    """Return the first line on a model directory without a manifest."""
     found = recognize_format(path)
     title = "" if found is None else f" ({found.title})"
     return f"{path}: model directory{title} without a manifest"
 
 
 def headline(path: str, manifest: dict[str, Any]) -> str:
+    """Return the first line on an artifact: its path, its kind, and the command that made it."""
     command = manifest.get("command", "")
     return f"{path}: {meaning_of(command)}, made by bert-pipeline {command}"
 
 
 def meaning_of(command: str) -> str:
+    """Return the name of what a command makes, for the reader of a page."""
     return _KINDS.get(command, _UNKNOWN).meaning
 
 
@@ -284,10 +327,12 @@ def _fact_lines(title: str, facts: list[tuple[tuple[str, ...], str]]) -> list[st
 
 
 def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list[str]:
+    """Describe the content of an artifact by its kind; no lines for kinds that have no samples."""
     return _KINDS.get(manifest.get("command", ""), _UNKNOWN).lines(path, samples)
 
 
 def _tables(folder: Path) -> list[Path]:
+    """Return the first tables of a folder, without its manifest, rejects and hidden files."""
     own = (manifest_path(folder), rejects_path(folder), folder / "config.yaml")
     tables = (path for path in sorted(folder.iterdir()) if path.is_file() and path not in own)
     return [path for path in tables if not path.name.startswith(".")][:_TABLES_SHOWN]
@@ -307,7 +352,11 @@ def _vocabulary_lines(path: Path, samples: int) -> list[str]:
 
 
 def model_lines(folder: Path) -> list[str]:
-    """Describe the config, task and files of a model directory; raise InputError for bad JSON."""
+    """Describe the config, task and files of a model directory.
+
+    Raises:
+        InputError: a file is not a JSON object.
+    """
     folder = exported_folder(folder)
     lines = []
     found = recognize_format(folder)
@@ -337,6 +386,13 @@ def _table_lines(path: Path, samples: int) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
+    """A kind of artifact.
+
+    Attributes:
+        meaning: its name for the user.
+        lines: describes the content of a path by a number of samples.
+    """
+
     meaning: str
     lines: Callable[[Path, int], list[str]] = lambda path, samples: []
 

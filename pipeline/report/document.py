@@ -1,4 +1,9 @@
-"""The renderer of all pages: self-contained HTML in light and dark mode."""
+"""The renderer of all pages: self-contained HTML in light and dark mode.
+
+A task describes its page by sections of data (`report_sections.py` of `bert_tf/tasks/base`) and
+knows no HTML; this module turns each kind of section into HTML, and escapes all text. A new kind of
+section needs a case in `section_html`.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +42,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 
 
 def style_sheet(name: str) -> str:
+    """Return the CSS of a file in `styles`, by its name without the ending."""
     sheet = resources.files("pipeline.report") / "styles" / f"{name}.css"
     return sheet.read_text(encoding="utf-8")
 
@@ -50,9 +56,18 @@ def html_document(
     style: str = "",
     has_form: bool = False,
 ) -> str:
-    """Render sections and HTML, with files of `styles` and further CSS.
+    """Render sections and HTML as a page.
 
-    A page with `has_form` may send it to its own origin.
+    Args:
+        title: of the page and its heading.
+        content: sections, and HTML whose text is escaped already.
+        command: that makes the page, by which the page is known again.
+        sheets: further files of `styles`.
+        style: further CSS.
+        has_form: whether the page may send a form to its own origin.
+
+    Returns:
+        The page, which fetches nothing and runs no script.
     """
     shown = "".join(each if isinstance(each, str) else section_html(each) for each in content)
     css = "".join(map(style_sheet, ("page", *sheets))) + style
@@ -68,6 +83,7 @@ def html_document(
 
 
 def section_html(section: Section, *, level: int = 2) -> str:
+    """Render a section under a heading of the given level."""
     match section:
         case TableSection():
             # Of an empty table the note says enough.
@@ -121,6 +137,7 @@ def _is_narrow(section: Section) -> bool:
 
 
 def table_html(table: TableSection) -> str:
+    """Render a table with its columns' names."""
     head = "".join(heading(name, kind) for name, kind in table.columns)
     scales = [
         max((row[place] or 0.0 for row in table.rows), default=0.0) if kind == "share" else 1.0
@@ -137,11 +154,22 @@ def table_html(table: TableSection) -> str:
 
 
 def heading(name: str, kind: CellKind = "text") -> str:
+    """Render the name of a column; those of numbers are set to the right."""
     return f'<th scope="col"{"" if kind == "text" else _NUMBER}>{shortened(name)}</th>'
 
 
 def table_of(title: str, rows: Iterable[str], *, head: str = "", kind: str = "") -> str:
-    """Render rows of cells, scrollable on narrow screens, with the keyboard too."""
+    """Render rows of cells, which scroll on narrow screens, with the keyboard too.
+
+    Args:
+        title: for screen readers.
+        rows: the cells of each row, as HTML.
+        head: cells of the header, as HTML; none without.
+        kind: class of the table in the style sheets.
+
+    Returns:
+        The table in a region that scrolls.
+    """
     table = f'<table class="{kind}">' if kind else "<table>"
     head = f"<thead><tr>{head}</tr></thead>" if head else ""
     body = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -174,13 +202,21 @@ def preformatted(lines: Sequence[str]) -> str:
 
 
 def sentence_case(text: str) -> str:
+    """Return a text with its first character in upper case."""
     return text[:1].upper() + text[1:]
 
 
 def table_cell(value: Any, kind: CellKind, *, is_first: bool = False, scale: float = 1.0) -> str:
-    """Render a cell of a table; the first one of a row is its heading if it is text.
+    """Render a cell of a table.
 
-    A fraction of `scale` has a bar of full length.
+    Args:
+        value: of the cell; None leaves it empty.
+        kind: how to write it; fractions and percentages get a bar.
+        is_first: whether it is the first of its row, whose text is the heading of the row.
+        scale: value whose bar has the full length.
+
+    Returns:
+        The cell as HTML.
     """
     if value is None:
         return "<td></td>"
@@ -206,6 +242,7 @@ def _percent(value: float) -> str:
 
 
 def _matrix(matrix: MatrixSection) -> str:
+    """Render counts, each shaded by its fraction of the row."""
     fractions = matrix.counts / np.maximum(matrix.counts.sum(axis=1, keepdims=True), 1)
     head = "".join(heading(name, "count") for name in matrix.columns)
     rows = (
@@ -225,6 +262,7 @@ def _matrix(matrix: MatrixSection) -> str:
 
 
 def _plot(plot: PlotSection) -> str:
+    """Render a plot, with its numbers in a table behind a click."""
     table = plot.table
     numbers = "" if table is None else folded(table.title, table_html(table))
     return f"<figure>{scatter_plot(plot)}</figure>{numbers}"
@@ -306,4 +344,5 @@ def _example_text(text: str, marks: Sequence[Mark]) -> str:
 
 
 def shortened(text: str, longest: int = _LONGEST_CELL) -> str:
+    """Escape a text, and cut it at `longest` characters."""
     return escape(text if len(text) <= longest else f"{text[: longest - 1]}…")

@@ -1,4 +1,8 @@
-"""The inputs of an artifact, back to files that no job made, as lines and JSON."""
+"""The inputs of an artifact, back to files that no job made, as lines and JSON.
+
+Each manifest names what its job read, with SHA-256. An input that is an artifact itself has a
+manifest too, so the manifests together are a graph from the artifact back to its sources.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +32,16 @@ _SHOWN = ("key", "path", "bytes", "sha256", "state")  # of a source
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """One input of a job; `place` is where it is now, None where there is nothing.
+    """An input of a job.
 
-    `key` is empty in manifests of release 0.1; `made` is None unless a job made this very content.
+    Attributes:
+        key: of the config that named it; "" in manifests of release 0.1.
+        path: as the manifest has it.
+        bytes: size when it was read.
+        sha256: of its content then; of a folder, of its manifest.
+        place: where it is now; None where there is nothing.
+        state: SAME, NOT_COMPARED, CHANGED or MISSING.
+        made: the job that made this very content; None if there was none.
     """
 
     key: str
@@ -44,6 +55,14 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Made:
+    """An artifact with its inputs.
+
+    Attributes:
+        path: of the artifact.
+        manifest: of the job that made it.
+        sources: its inputs.
+    """
+
     path: Path
     manifest: dict[str, Any]
     sources: tuple[Source, ...]
@@ -52,8 +71,19 @@ class Made:
 def trace(path: Path, manifest: dict[str, Any], hashes: _Hashes | None = None) -> Made:
     """Follow the inputs of an artifact back to files that no job made.
 
-    Looks up relative paths from the working directory, then from the folders above the artifact,
-    and compares up to `LARGEST_BYTES_HASHED` of content. Raises InputError for a damaged manifest.
+    Relative paths are looked up from the working directory, then from the folders above the
+    artifact. Content is compared up to `LARGEST_BYTES_HASHED` for each input.
+
+    Args:
+        path: of the artifact.
+        manifest: of the artifact.
+        hashes: SHA-256 by path of what was already read, so that each input is read once.
+
+    Returns:
+        The artifact, with all that it was made from.
+
+    Raises:
+        InputError: a manifest is damaged.
     """
     hashes = {} if hashes is None else hashes
     sources = tuple(_source(path, item, hashes) for item in manifest.get("inputs", []))
@@ -61,6 +91,7 @@ def trace(path: Path, manifest: dict[str, Any], hashes: _Hashes | None = None) -
 
 
 def _source(artifact: Path, item: dict[str, Any], hashes: _Hashes) -> Source:
+    """Find an input and the job that made it; changed content was made by no known job."""
     path = item["path"]
     found = recorded_input(artifact, path)
     state = MISSING if found is None else _state(found, item, hashes)
@@ -72,6 +103,7 @@ def _source(artifact: Path, item: dict[str, Any], hashes: _Hashes) -> Source:
 
 
 def _state(path: Path, item: dict[str, Any], hashes: _Hashes) -> str:
+    """Compare an input with what the job read."""
     if item["bytes"] > LARGEST_BYTES_HASHED:
         return NOT_COMPARED
     path = path.resolve()
@@ -81,21 +113,29 @@ def _state(path: Path, item: dict[str, Any], hashes: _Hashes) -> str:
 
 
 def _maker(path: Path) -> tuple[Path, dict[str, Any]] | None:
+    """Return the artifact that a path is or is a part of, with its manifest.
+
+    A folder only counts if its manifest lists the path: a user's files may lie beside outputs.
+    """
     manifest = read_manifest(path)
     if manifest is not None:
         return path, manifest
     for folder in path.absolute().parents[:_FOLDERS_ABOVE]:
-        if manifest_path(folder).is_file() and (manifest := read_manifest(folder)) is not None:
-            part = path.absolute().relative_to(folder).as_posix()
-            made = (output["path"] for output in manifest.get("outputs", []))
-            if any(name == part or name.startswith(part + "/") for name in made):
-                return folder, manifest
-            return None
+        if not manifest_path(folder).is_file():
+            continue
+        manifest = read_manifest(folder)
+        if manifest is None:
+            continue
+        part = path.absolute().relative_to(folder).as_posix()
+        made = (output["path"] for output in manifest.get("outputs", []))
+        if any(name == part or name.startswith(part + "/") for name in made):
+            return folder, manifest
+        return None
     return None
 
 
 def finished(made: Made) -> datetime:
-    """End time of a job; for older manifests, their modification time."""
+    """Return the end time of a job; for manifests without it, their modification time."""
     noted = made.manifest.get("finished")
     if noted is not None:
         return datetime.fromisoformat(noted)
@@ -103,6 +143,7 @@ def finished(made: Made) -> datetime:
 
 
 def lineage_lines(made: Made) -> list[str]:
+    """Write the lineage as an indented list; what was shown once is not repeated."""
     lines = [f"{made.path}: {_how_made(made)}"]
     shown: set[Path] = set()
 
@@ -137,6 +178,7 @@ def _how_made(made: Made) -> str:
 
 
 def lineage_json(made: Made) -> dict[str, Any]:
+    """Return the lineage as nested JSON objects."""
     return {
         "path": str(made.path),
         "command": made.manifest.get("command"),

@@ -56,7 +56,16 @@ _MOST_TILES = 8
 def artifact_page(path: str, *, samples: int) -> str:
     """Render an artifact: what a reader wants to see first, the raw keys folded away.
 
-    Raises UsageError and InputError as `describe_artifact`.
+    Args:
+        path: of an artifact.
+        samples: most examples of the content.
+
+    Returns:
+        The page.
+
+    Raises:
+        UsageError: there is no artifact at `path`.
+        InputError: it is unfinished, or a file of it is damaged.
     """
     if is_foreign_model(path):
         return _html(foreign_headline(path), model_sections(Path(path), {}))
@@ -121,6 +130,7 @@ def _raw_facts(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def corpus_page(corpus: Corpus, name: str, *, samples: int) -> str:
+    """Render a corpus that no job has read yet; see `corpus_sections`."""
     from pipeline.report.corpus.page import corpus_sections  # readers, with Beam
 
     return _html(f"{name}: corpus", corpus_sections(corpus, samples=samples))
@@ -171,9 +181,13 @@ def evaluation_page(
     sections: Sequence[Section] | None = None,
     run: Path | None = None,
 ) -> str:
-    """Render the evaluation of a model; `results` are of `source`'s rows.
+    """Render the evaluation of a model.
 
     Args:
+        task: that the model was fine-tuned for.
+        source: the rows of the evaluation.
+        results: predictions, metrics and report of these rows.
+        model: its path, for the title.
         facts: sentences on model and rows, without their period.
         chosen_by: the metric that selected the model of its run, if known.
         sections: as of `evaluation_sections`; None for these.
@@ -213,6 +227,7 @@ def _metrics(results: TaskResults, chosen_by: str | None) -> str:
 
 
 def _at_best(ceiling: Mapping[str, Any] | None, name: str) -> str:
+    """Return what a perfect model could reach in the metric of the ceiling, as HTML."""
     if ceiling is None or name != ceiling["metric"]:
         return ""
     return f" <small>of {ceiling['value']:.4f} at best</small>"

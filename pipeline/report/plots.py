@@ -1,4 +1,8 @@
-"""Points and curves as SVG that takes its colors from the page's style."""
+"""Points and curves as SVG that takes its colors from the page's style.
+
+Drawn here rather than by a plotting library: a page stays small, follows light and dark mode, and
+has marks that a screen reader can read.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,14 @@ LineKind = Literal["train", "eval", "level"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Line:
-    """A curve; x and y are float [points], x ascending.
+    """A curve.
 
-    `owner` is the run's number from 0; `kind` is `train` (thin), `eval` (thick, with marks) or
-    `level` (dashed, for comparison).
+    Attributes:
+        owner: number of its run, from 0, which gives it its color.
+        name: for the title of its marks.
+        kind: `train` (thin), `eval` (thick, with marks) or `level` (dashed, for comparison).
+        x: float [points], ascending.
+        y: float [points].
     """
 
     owner: int
@@ -37,6 +45,8 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Frame:
+    """The coordinates of a drawing: pixels from the upper left corner, and bounds of the values."""
+
     width: int
     height: int
     left: int
@@ -47,18 +57,22 @@ class _Frame:
     y_bounds: tuple[float, float]
 
     def across(self, values: np.ndarray) -> np.ndarray:
+        """Return the horizontal places of values."""
         low, high = self.x_bounds
         return self.left + (values - low) / (high - low) * (self.right - self.left)
 
     def down(self, values: np.ndarray) -> np.ndarray:
+        """Return the vertical places of values; larger ones are higher up."""
         low, high = self.y_bounds
         return self.bottom - (values - low) / (high - low) * (self.bottom - self.top)
 
     def x_ticks(self) -> list[tuple[float, float]]:
+        """Return place and value of each tick."""
         values = ticks(*self.x_bounds)
         return list(zip(self.across(values).tolist(), values.tolist(), strict=True))
 
     def rows(self, shown: Callable[[float], str]) -> str:
+        """Draw horizontal lines at round values, with their numbers."""
         values = ticks(*self.y_bounds)
         return "".join(
             f'<path class="grid" d="M{self.left} {place:.1f}H{self.right}"/>'
@@ -67,6 +81,7 @@ class _Frame:
         )
 
     def axes(self, x_title: str) -> str:
+        """Draw the two axes, and the title of the horizontal one."""
         middle = (self.left + self.right) / 2
         return (
             f'<path class="axis" d="M{self.left} {self.top}V{self.bottom}H{self.right}"/>'
@@ -75,6 +90,7 @@ class _Frame:
         )
 
     def svg(self, label: str, drawn: str, *, attributes: str = "") -> str:
+        """Return the drawing with a label for screen readers."""
         return (
             f'<svg{attributes} viewBox="0 0 {self.width} {self.height}" role="img" '
             f'aria-label="{escape(label)}">{drawn}</svg>'
@@ -95,7 +111,14 @@ _CURVES_FRAME = functools.partial(
 
 
 def scatter_plot(plot: PlotSection) -> str:
-    """Return SVG with the classes `axis`, `grid`, `diagonal` and `point`."""
+    """Draw points.
+
+    Args:
+        plot: the points, their weights as areas, titles and bounds.
+
+    Returns:
+        SVG with the classes `axis`, `grid`, `diagonal` and `point`.
+    """
     frame = _POINTS_FRAME(
         x_bounds=_point_bounds(plot.x, plot.bounds), y_bounds=_point_bounds(plot.y, plot.bounds)
     )
@@ -174,7 +197,16 @@ def histogram_plot(section: HistogramSection) -> str:
 
 
 def line_plot(title: str, x_title: str, lines: Sequence[Line]) -> str:
-    """Return SVG; its classes are `axis`, `grid`, `curve`, `mark`, the line kinds and `of-N`."""
+    """Draw curves in one frame.
+
+    Args:
+        title: what is measured.
+        x_title: what it is measured by.
+        lines: the curves, at least one.
+
+    Returns:
+        SVG with the classes `axis`, `grid`, `curve`, `mark`, the kinds of lines and `of-N`.
+    """
     thin_lines = [thinned(line) for line in lines]
     frame = _CURVES_FRAME(
         x_bounds=_line_bounds(np.concatenate([line.x for line in thin_lines]), margin=0.0),
@@ -208,7 +240,7 @@ def ticks(low: float, high: float) -> np.ndarray:
 
 
 def thinned(line: Line) -> Line:
-    """Reduce a curve to the means of at most 300 equal parts."""
+    """Reduce a curve to the means of at most 300 parts of equal length."""
     count = len(line.x)
     if count <= _MOST_POINTS:
         return line
@@ -228,6 +260,7 @@ def short(value: float) -> str:
 
 
 def _curve(line: Line, xs: np.ndarray, ys: np.ndarray) -> str:
+    """Draw a curve, with marks where they do not hide it."""
     pairs = [f"{x:.1f} {y:.1f}" for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
     classes = f"{line.kind} of-{line.owner}"
     drawn = f'<path class="curve {classes}" d="M{"L".join(pairs)}"/>'
@@ -244,12 +277,14 @@ def _curve(line: Line, xs: np.ndarray, ys: np.ndarray) -> str:
 
 
 def _point_bounds(values: np.ndarray, given: tuple[float, float] | None) -> tuple[float, float]:
+    """Return bounds of an axis that has room, also for a single value."""
     low, high = given or (float(values.min()), float(values.max()))
     margin = max(0.5, 1e-3 * abs(low))  # of one value, however large
     return (low, high) if high > low else (low - margin, high + margin)
 
 
 def _line_bounds(values: np.ndarray, *, margin: float) -> tuple[float, float]:
+    """Return bounds of an axis with a margin as a share of the range."""
     low, high = float(values.min()), float(values.max())
     if high <= low:
         around = max(0.5 * abs(low), 1e-9)

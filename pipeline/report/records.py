@@ -30,7 +30,12 @@ _SAID_OF_LABELS = {
 
 @dataclasses.dataclass(frozen=True)
 class ShownToken:
-    """A token of an example; `target` is the token to predict there, if any."""
+    """A token of an example.
+
+    Attributes:
+        text: the token in the input.
+        target: the token to predict there, if any.
+    """
 
     text: str
     target: str | None = None
@@ -38,7 +43,12 @@ class ShownToken:
 
 @dataclasses.dataclass(frozen=True)
 class ShownExample:
-    """An example: a title, and name and tokens of each segment, without [CLS] and [SEP]."""
+    """An example.
+
+    Attributes:
+        title: its number, tokens, targets and label.
+        segments: name and tokens of each, without [CLS] and [SEP].
+    """
 
     title: str
     segments: list[tuple[str, list[ShownToken]]]
@@ -46,7 +56,15 @@ class ShownExample:
 
 @dataclasses.dataclass(frozen=True)
 class SplitSummary:
-    """Facts, histograms, frequent tokens (with their fractions) and examples of a split."""
+    """What is shown of a split.
+
+    Attributes:
+        name: `train` or `eval`.
+        facts: sentences.
+        histograms: of tokens and targets.
+        frequent: the most frequent tokens, with their fractions.
+        examples: the first records.
+    """
 
     name: str
     facts: list[str]
@@ -56,7 +74,19 @@ class SplitSummary:
 
 
 def summarize_records(path: str | Path, *, samples: int) -> list[SplitSummary]:
-    """Summarize splits by 10,000 records; raise UsageError, InputError for bad folders."""
+    """Summarize splits by their first 10,000 records.
+
+    Args:
+        path: of a folder of records.
+        samples: examples of the split `train`.
+
+    Returns:
+        A summary for `train` and one for `eval`.
+
+    Raises:
+        UsageError: the folder is not one of records, or a shard of it is lost.
+        InputError: a record is damaged.
+    """
     data = PretrainingData.from_manifest(path, read_manifest(path))
     vocab = read_vocab(Path(path) / "vocab.txt")
     summaries = []
@@ -109,7 +139,16 @@ def _shown_shards(shards: list[str]) -> str:
 
 
 def make_histogram(title: str, values: np.ndarray, highest: int) -> HistogramSection:
-    """Count records in equal ranges from 1 to the highest possible value, int [records]."""
+    """Count records in equal ranges from 1 to the highest possible value.
+
+    Args:
+        title: such as "tokens per record"; its beginning says what is measured.
+        values: int64 [records], from 1.
+        highest: the highest possible value, where the last range ends.
+
+    Returns:
+        A section to draw.
+    """
     width = -(-highest // _BARS)
     starts = np.arange(1, highest + 1, width).tolist()
     counts = np.bincount(np.maximum(values - 1, 0) // width, minlength=len(starts))
@@ -128,6 +167,7 @@ def make_histogram(title: str, values: np.ndarray, highest: int) -> HistogramSec
 
 
 def _frequent_tokens(features: dict[str, np.ndarray], vocab: list[str]) -> list[tuple[str, float]]:
+    """Return the most frequent tokens with their fractions, without special tokens."""
     ids = features["input_word_ids"][features["input_mask"] > 0]
     counts = np.bincount(ids, minlength=len(vocab))
     for index, token in enumerate(vocab):
@@ -140,6 +180,7 @@ def _frequent_tokens(features: dict[str, np.ndarray], vocab: list[str]) -> list[
 def _show_example(
     row: int, features: dict[str, np.ndarray], vocab: list[str], data: PretrainingData
 ) -> ShownExample:
+    """Return a record with the targets at their places."""
     length = int(features["input_mask"][row].sum())
     tokens = [ShownToken(vocab[token]) for token in features["input_word_ids"][row, :length]]
     weights = features["masked_lm_weights"][row] > 0
@@ -158,7 +199,7 @@ def _show_example(
 
 
 def record_lines(summaries: list[SplitSummary]) -> list[str]:
-    """Facts, histograms, frequent tokens and examples of each split.
+    """Write facts, histograms, frequent tokens and examples of each split.
 
     Tokens are `[MASK→cat]` if masked, `[dog→cat]` if replaced, `[cat]` if kept but predicted.
     """
@@ -198,7 +239,12 @@ def _token_text(token: ShownToken) -> str:
 
 
 def _first_rows(split: str, data: PretrainingData, vocab: list[str]) -> dict[str, np.ndarray]:
-    """Features of the first 10,000 records; UsageError for a lost shard, InputError for damage."""
+    """Return features of the first 10,000 records, by name; [records, …].
+
+    Raises:
+        UsageError: a shard is lost.
+        InputError: a record is damaged.
+    """
     try:
         records = _first_records(data.paths(split), data.compression)
         if split == "train" and data.is_dynamic:
@@ -229,6 +275,7 @@ def _first_records(shards: list[str], compression: str) -> list[bytes]:
 def _unmasked(
     records: list[bytes], data: PretrainingData, vocab: list[str]
 ) -> dict[str, np.ndarray]:
+    """Return features of records that training masks anew each time: they have no targets yet."""
     rows = parse_unmasked_records(records, data, sep_id=vocab.index("[SEP]"))
     nothing = np.zeros((len(records), 0), np.int32)
     return {

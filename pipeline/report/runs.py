@@ -1,6 +1,7 @@
 """Run directories, finished or not, and their curves as HTML.
 
-Each run has a color, and a box in the key that hides its curves.
+Each run has a color, and a box in the key that hides its curves: CSS does it (`:has`), since a page
+runs no script.
 """
 
 from __future__ import annotations
@@ -43,7 +44,16 @@ FOREIGN = re.compile(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run under its name on the page; `manifest` is None until it is finished."""
+    """A run on the page.
+
+    Attributes:
+        name: of its folder; of folders with one name, the path below the folder they share.
+        path: of its folder.
+        command: `train` or `finetune`.
+        config: the settings of its section.
+        manifest: None until the run is finished.
+        lines: of `metrics.jsonl`.
+    """
 
     name: str
     path: Path
@@ -54,10 +64,15 @@ class Run:
 
     @property
     def is_pretraining(self) -> bool:
+        """Return whether the run trained masked language modeling."""
         return self.command == TrainConfig.section_name
 
     def evaluation_html(self) -> str | None:
-        """Return the body of its evaluation page, if any; InputError if edited."""
+        """Return the body of its evaluation page, None without one.
+
+        Raises:
+            InputError: the page was edited, or holds elements that no report has.
+        """
         page = self.path / REPORT
         if self.manifest is None or not page.is_file():
             return None
@@ -75,7 +90,15 @@ class Run:
 def read_runs(paths: Sequence[str]) -> list[Run]:
     """Read runs in order.
 
-    Raises UsageError for too many paths, one twice, or one without metrics; InputError if damaged.
+    Args:
+        paths: of their folders.
+
+    Returns:
+        The runs, under names that differ.
+
+    Raises:
+        UsageError: there are too many paths, one is there twice, or is no run with metrics.
+        InputError: a manifest or the metrics are damaged.
     """
     if len(paths) > MOST_RUNS:
         raise UsageError(
@@ -96,6 +119,7 @@ def read_runs(paths: Sequence[str]) -> list[Run]:
 
 
 def _read_run(path: str, name: str) -> Run:
+    """Read a run; an unfinished one has its command and config in its marker."""
     folder = Path(path)
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "no such folder"
@@ -137,7 +161,7 @@ COLORS = (  # on the light and on the dark ground, at a contrast of 4.5 or more
 
 
 def plots_style(runs: int) -> str:
-    """The CSS of `plots_html`; sets `--run` to the color of `of-N`."""
+    """Return the CSS of `plots_html`, which sets `--run` to the color of `of-N`."""
     return style_sheet("runs") + "".join(
         f".of-{number} {{ --run: {light}; }}\n"
         f"@media screen and (prefers-color-scheme: dark) {{ .of-{number} {{ --run: {dark}; }} }}\n"
@@ -147,7 +171,7 @@ def plots_style(runs: int) -> str:
 
 
 def plots_html(runs: Sequence[Run]) -> str:
-    """The key and a section for each group of metrics; empty without runs."""
+    """Return the key, and a section for each group of metrics; "" without runs."""
     if not runs:
         return ""
     return _key(runs) + "".join(starmap(_plots_html, _groups(runs).items()))
@@ -195,7 +219,10 @@ def _plots_html(title: str, curves: Mapping[str, Sequence[Line]]) -> str:
 
 
 def _groups(runs: Sequence[Run]) -> dict[str, dict[str, list[Line]]]:
-    """Curves by metric, in groups: losses and metrics, optimization, speed; finite values only."""
+    """Return curves by metric, in groups: losses and metrics, optimization, speed.
+
+    Only finite values are drawn; a loss that is NaN ends its run and has no place on an axis.
+    """
     names = dict.fromkeys(
         name
         for run in runs
@@ -214,6 +241,7 @@ def _groups(runs: Sequence[Run]) -> dict[str, dict[str, list[Line]]]:
 
 
 def _lines(run: Run, number: int, name: str) -> Iterator[Line]:
+    """Yield the curves of a metric of a run: training, evaluation, and a level to compare with."""
     curves = [(name, "train", "train"), (name, "eval", "eval")]
     if name == _COMPARED_WITH_ENTROPY:
         curves.append((UNIGRAM_ENTROPY, "eval", "frequencies"))
@@ -239,6 +267,7 @@ def _is_number(value: object) -> bool:
 
 
 def _numbers(name: str, lines: Sequence[Line]) -> TableSection:
+    """Return a table of the curves, for those who cannot see them."""
     return TableSection(
         title=f"{name} in numbers",
         columns=(
@@ -247,8 +276,14 @@ def _numbers(name: str, lines: Sequence[Line]) -> TableSection:
             ("at step", "count"),
         ),
         rows=[
-            [line.name, *map(float, (y[0], y.min(), y.max(), y[-1])), int(line.x[-1])]
+            [
+                line.name,
+                float(line.y[0]),
+                float(line.y.min()),
+                float(line.y.max()),
+                float(line.y[-1]),
+                int(line.x[-1]),
+            ]
             for line in lines
-            for y in [line.y]
         ],
     )

@@ -37,9 +37,19 @@ _MOST_NAMED = 3  # in the heading
 def runs_page(
     runs: Sequence[Run], texts: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """Render runs side by side, and how the model of each run reads the texts and pairs.
+    """Render runs side by side, and how the model of each reads texts.
 
-    Raises UsageError for an empty text or a run without a model, InputError for damaged inputs.
+    Args:
+        runs: at least one.
+        texts: single texts.
+        pairs: texts to read together.
+
+    Returns:
+        The page: settings, curves, data, evaluations, texts.
+
+    Raises:
+        UsageError: a text is empty, or a run has no model.
+        InputError: a page, records or a model are damaged.
     """
     names = ", ".join(run.name for run in runs)
     title = names if len(runs) <= _MOST_NAMED else quantity(len(runs), "run")
@@ -71,6 +81,7 @@ def runs_page(
 
 
 def _histograms(runs: Sequence[Run]) -> list[HistogramSection]:
+    """Return histograms of the records that the runs read, each folder once."""
     folders: dict[Path, Path] = {}
     for run in runs:
         if run.is_pretraining:
@@ -94,6 +105,7 @@ def _histograms(runs: Sequence[Run]) -> list[HistogramSection]:
 
 
 def _evaluations(runs: Sequence[Run]) -> str:
+    """Render the evaluations of all runs, one level of headings lower."""
     found = [(number, run, run.evaluation_html()) for number, run in enumerate(runs)]
     shown = "".join(
         folded(
@@ -109,6 +121,7 @@ def _evaluations(runs: Sequence[Run]) -> str:
 
 
 def _texts(runs: Sequence[Run], texts: Sequence[tuple[str, ...]]) -> str:
+    """Render the texts as each model reads them."""
     if not texts:
         return ""
     from pipeline.report.texts_reading import TextReader  # Keras, to run models
@@ -123,7 +136,7 @@ def _texts(runs: Sequence[Run], texts: Sequence[tuple[str, ...]]) -> str:
 
 
 def settings(runs: Sequence[Run]) -> TableSection:
-    """Settings that are not defaults, or that differ between runs."""
+    """Return settings that are not defaults; of several runs, those that differ."""
     if len(runs) == 1:
         return _side_by_side(
             "Settings", runs, _changed, note="Non-default settings; config.yaml has all."
@@ -135,18 +148,16 @@ def settings(runs: Sequence[Run]) -> TableSection:
         if key != "output" and all(key in config for config in others)
         if any(config[key] != first[key] for config in others)
     ]
+    note = "None: these runs have the same settings."
+    if rows:
+        note = "Only settings that all of these runs have."
     return TableSection(
-        title="Settings that differ",
-        columns=_columns("setting", runs),
-        rows=rows,
-        note="Only settings that all of these runs have."
-        if rows
-        else "None: these runs have the same settings.",
+        title="Settings that differ", columns=_columns("setting", runs), rows=rows, note=note
     )
 
 
 def records_of(run: Run) -> list[Path]:
-    """The folders of records that a pretraining run read, if unchanged."""
+    """Return the folders of records that a pretraining run read, if unchanged."""
     found = []
     for item in (run.manifest or {}).get("inputs", []):
         folder = recorded_input(run.path, item["path"])
@@ -163,6 +174,7 @@ def _ranked(run: Run, best: str | None) -> _Facts:
 
 
 def _about_run(run: Run) -> _Facts:
+    """Return facts on a run: what made it, from what, how long, and its best model."""
     last = run.lines[-1]
     facts = {"made by": f"bert-pipeline {run.command}"}
     task = run.config.get("task")
@@ -190,6 +202,7 @@ def _about_run(run: Run) -> _Facts:
 
 
 def _changed(run: Run) -> _Facts:
+    """Return the settings of a run that are not defaults, in words."""
     changed, _ = changed_settings({"command": run.command, "config": run.config})
     facts = {".".join(path): shown_setting(value) for path, value in leaves(changed)}
     facts.pop("output", None)
@@ -201,6 +214,7 @@ def _shown(value: Any) -> str | None:
 
 
 def _about_data(run: Run) -> _Facts:
+    """Return facts on what a run read, if its manifest or that of its records has them."""
     if run.manifest is None:
         return {"data": "known when the run is finished"}
     if not run.is_pretraining:
@@ -261,6 +275,7 @@ def _about_rows(counts: Mapping[str, Any]) -> dict[str, str]:
 def _side_by_side(
     title: str, runs: Sequence[Run], facts_of: Callable[[Run], _Facts], *, note: str = ""
 ) -> TableSection:
+    """Return a table with a column for each run and a row for each fact that any run has."""
     all_of = [facts_of(run) for run in runs]
     names = dict.fromkeys(name for facts in all_of for name in facts)
     return TableSection(

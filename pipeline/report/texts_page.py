@@ -26,7 +26,15 @@ _PAIR_NOTE = " Lines divide the texts: upper right the first attends to the seco
 
 
 def text_html(texts: Sequence[str], readings: Sequence[tuple[int, str, Reading]]) -> str:
-    """Render a text or pair as models read it: number, name and reading of each run."""
+    """Render a text or a pair as models read it.
+
+    Args:
+        texts: one, or the two of a pair.
+        readings: number, name and reading of each run.
+
+    Returns:
+        A section: predictions, guesses, nearest words and attention of each run.
+    """
     shown = "".join(
         folded(name, _reading_html(reading), f' open class="text-of-run of-{number}"')
         for number, name, reading in readings
@@ -37,6 +45,7 @@ def text_html(texts: Sequence[str], readings: Sequence[tuple[int, str, Reading]]
 
 
 def _reading_html(reading: Reading) -> str:
+    """Render a reading, with a note where the page shows less than the text."""
     notes = []
     if reading.is_cut:
         what = "text is" if reading.second_start is None else "pair is"
@@ -67,6 +76,7 @@ def _value_cell(prediction: Prediction) -> str:
 
 
 def _guesses_html(reading: Reading) -> str:
+    """Render the model's guesses for masked tokens, if it has a head for them."""
     if reading.guesses is None:
         return ""
     # Masks are what a text was given for: they are shown wherever they are.
@@ -91,6 +101,7 @@ def _guesses_html(reading: Reading) -> str:
 
 
 def _words_cell(words: Sequence[tuple[str, float]]) -> str:
+    """Render words with their values in small print."""
     shown = " ".join(
         f"<span>{escape(word)} <small>{value:.2f}</small></span>" for word, value in words
     )
@@ -113,6 +124,7 @@ def _neighbors_html(reading: Reading) -> str:
 
 
 def _maps_html(reading: Reading) -> str:
+    """Render the attention of all layers; the first one is open."""
     size = min(len(reading.tokens), MOST_SHOWN)
     tokens = reading.tokens[:size]
     layers = []
@@ -149,7 +161,17 @@ def _figure(
 def attention_svg(
     attention: np.ndarray, tokens: Sequence[str], name: str, *, second_start: int | None = None
 ) -> str:
-    """Draw attention, float [query, key], with lines between the texts of a pair."""
+    """Draw attention.
+
+    Args:
+        attention: float [query, key].
+        tokens: their names.
+        name: for screen readers.
+        second_start: of a pair, between whose texts lines are drawn.
+
+    Returns:
+        SVG: cells in eight strengths of a color, so that a map is a path for each strength.
+    """
     size = len(tokens)
     levels = np.minimum((attention * _LEVELS + 0.5).astype(np.int64), _LEVELS)
     paths = "".join(
@@ -173,7 +195,17 @@ def attention_svg(
 
 
 def attention_words(attention: np.ndarray, tokens: Sequence[str]) -> str:
-    """Name the patterns of attention, float [query, key] (Clark et al. 2019, section 3)."""
+    """Name the most frequent target of attention, for those who cannot see the map.
+
+    The patterns are those of Clark et al. 2019, "What does BERT look at?", section 3.
+
+    Args:
+        attention: float [query, key].
+        tokens: their names.
+
+    Returns:
+        Such as "83% on [SEP]".
+    """
     size = len(tokens)
     shares = {
         "the token itself": np.trace(attention) / size,
@@ -187,6 +219,7 @@ def attention_words(attention: np.ndarray, tokens: Sequence[str]) -> str:
 
 
 def _cells(chosen: np.ndarray) -> str:
+    """Return an SVG path around the chosen cells, bool [query, key], a rectangle for each run."""
     parts = []
     for row, columns in enumerate(chosen):
         changes = np.flatnonzero(np.diff(np.pad(columns.astype(np.int8), 1)))

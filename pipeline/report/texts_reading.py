@@ -1,4 +1,8 @@
-"""Reads texts with a model: attention, nearest words, guesses and predictions."""
+"""Reads texts with a model: attention, nearest words, guesses and predictions.
+
+Guesses mask one token at a time: the probability of the real token, with all others in sight, is
+its term in the pseudo-log-likelihood of Salazar et al. 2020, "Masked language model scoring".
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,13 @@ _ROWS_AT_ONCE = 32
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """A value under its name, as `score` has it, or a label with its probability."""
+    """A value under its name, or a label with its probability.
+
+    Attributes:
+        name: of the value, as `score` has it, or the label.
+        value: as `score` has it; None for a label.
+        probability: of the label; None for other values.
+    """
 
     name: str
     value: Any = None
@@ -46,7 +56,16 @@ class Prediction:
 def predictions(
     trained: TrainedModel, module: TextModule, texts: Sequence[str]
 ) -> list[Prediction]:
-    """Predict a row of texts as `score` does; [] if the task takes other inputs."""
+    """Predict a row of texts as `score` does.
+
+    Args:
+        trained: the model with its directory.
+        module: its inference from texts.
+        texts: one for each input of the task.
+
+    Returns:
+        Values, then labels with their probabilities; none if the task takes other inputs.
+    """
     settings = trained.directory.task or {}
     path = str(trained.directory.path)
     declared = declared_task(settings, path)
@@ -76,7 +95,13 @@ def predictions(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Guess:
-    """The most likely tokens at a position; `probability` of the real one is None for [MASK]."""
+    """The most likely tokens at a position.
+
+    Attributes:
+        position: in the sequence.
+        candidates: tokens and probabilities, the most likely first.
+        probability: of the real token; None for [MASK], where there is none.
+    """
 
     position: int
     candidates: Sequence[tuple[str, float]]
@@ -85,21 +110,36 @@ class Guess:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A text or a pair as a model reads it."""
+    """A text or a pair as a model reads it.
+
+    Attributes:
+        tokens: of the sequence, with [CLS] and [SEP].
+        is_cut: whether the text was longer than the model reads.
+        second_start: where the second text of a pair begins.
+        attention: float32 [layers, heads, query, key].
+        neighbors: nearest entries with cosine similarity, by position of a token's first
+            occurrence.
+        guesses: for each [MASK], else for each of the first tokens masked by itself; None without a
+            head for them.
+        predictions: of the task, if the model was fine-tuned for one.
+    """
 
     tokens: Sequence[str]
     is_cut: bool
-    second_start: int | None = None  # where the second text of a pair begins
-    attention: np.ndarray  # float32 [layers, heads, query, key]
-    # By position of a token's first occurrence: nearest entries, cosine similarity.
+    second_start: int | None = None
+    attention: np.ndarray
     neighbors: dict[int, Sequence[tuple[str, float]]]
-    # For each [MASK], else for each of the first tokens masked by itself; None without a head.
     guesses: Sequence[Guess] | None
     predictions: Sequence[Prediction] = ()
 
 
 class TextReader:
-    """Reads texts in float32; raises UsageError without a model, InputError for a damaged one."""
+    """Reads texts in float32 with the model of a directory.
+
+    Raises:
+        UsageError: there is no model.
+        InputError: it is damaged.
+    """
 
     def __init__(self, path: str | Path):
         self._directory = read_model_directory(path)
@@ -126,8 +166,17 @@ class TextReader:
     ) -> Reading:
         """Run the model over a text or a pair, in which [MASK] is a token.
 
-        Only the first `first` tokens, with [CLS], get neighbors and guesses; `most` of them each.
-        Raises UsageError for a text without tokens, or a pair if the model reads its texts apart.
+        Args:
+            text: the text, or the first of a pair.
+            pair: the second of a pair.
+            most: neighbors and guesses of a token.
+            first: tokens, with [CLS], that get neighbors and guesses; all of them if None.
+
+        Returns:
+            Attention, neighbors, guesses and predictions.
+
+        Raises:
+            UsageError: a text has no tokens, or the model reads the texts of a pair apart.
         """
         texts = [text] if pair is None else [text, pair]
         model = None if self._trained is None else self._trained.model
@@ -140,22 +189,28 @@ class TextReader:
         tokenizer = self._tokenizer
         # Also of those that are cut off: they ask for no guesses at the other tokens.
         has_masks = any(tokenizer.mask_id in each for each in ids)
+        guesses = None
+        if self._masked_lm is not None:
+            guesses = self._guesses(row, types, most, has_masks=has_masks, first=first)
+        predicted: Sequence[Prediction] = ()
+        if self._trained is not None:
+            predicted = predictions(self._trained, self._module, texts)
         return Reading(
             tokens=[tokenizer.vocab[each] for each in row],
             is_cut=is_cut,
             second_start=None if pair is None else int(np.argmax(types)),
             attention=attention_maps(self._encoder, row[None], self._type_ids(types)[None])[:, 0],
             neighbors=self._neighbors(row[:first], most),
-            guesses=None
-            if self._masked_lm is None
-            else self._guesses(row, types, most, has_masks=has_masks, first=first),
-            predictions=()
-            if self._trained is None
-            else predictions(self._trained, self._module, texts),
+            guesses=guesses,
+            predictions=predicted,
         )
 
     def _row(self, ids: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Join the texts as in training: ids, segments, whether cut."""
+        """Join the texts as in training.
+
+        Returns:
+            Ids int32 [length], segments int32 [length], and whether the text was cut.
+        """
         tokens = [Tokens(each, offsets_of(np.array([len(each)]))) for each in ids]
         longest = self._directory.config.max_position_embeddings
         if len(tokens) == 1:
@@ -169,22 +224,26 @@ class TextReader:
         return rows.ids, types, is_cut
 
     def _type_ids(self, types: np.ndarray) -> np.ndarray:
+        """Return segments that the model has embeddings for: RoBERTa's has one."""
         return np.minimum(types, self._directory.config.type_vocab_size - 1)
 
     def _ids(self, text: str, flag: str) -> np.ndarray:
+        """Tokenize a text around its masks, int32 [tokens]."""
         ids: list[int] = []
         parts = text.split(_MASK)
         tokens = self._tokenizer.tokenize_texts(parts)
         for place, (begin, end) in enumerate(
             zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True)
         ):
-            ids += [self._tokenizer.mask_id] * (place > 0)
+            if place > 0:
+                ids.append(self._tokenizer.mask_id)
             ids += tokens.ids[begin:end].tolist()
         if not ids:
             raise UsageError(f"{flag} {text!r}: has no tokens; give a text")
         return np.array(ids, np.int32)
 
     def _neighbors(self, ids: np.ndarray, most: int) -> dict[int, Sequence[tuple[str, float]]]:
+        """Return the vocabulary's nearest entries to each ordinary token, by its first position."""
         kinds, firsts = np.unique(ids, return_index=True)
         specials = [self._tokenizer.vocab.index(token) for token in SPECIAL_TOKENS]
         found: dict[int, Sequence[tuple[str, float]]] = {}
@@ -197,6 +256,7 @@ class TextReader:
     def _guesses(
         self, ids: np.ndarray, types: np.ndarray, most: int, *, has_masks: bool, first: int | None
     ) -> list[Guess]:
+        """Mask chosen tokens one at a time, in batches of rows, and return the model's guesses."""
         mask_id = self._tokenizer.mask_id
         ordinary = np.flatnonzero(~np.isin(ids, (self._tokenizer.cls_id, self._tokenizer.sep_id)))
         if first is not None:
@@ -220,7 +280,7 @@ class TextReader:
         return guesses
 
     def _likeliest(self, values: np.ndarray, most: int) -> list[tuple[str, float]]:
-        """Entries and values, highest first; ties in order of the vocabulary."""
+        """Return entries and values, highest first; ties in order of the vocabulary."""
         best = np.argsort(-values, kind="stable")[:most]
         return [(self._tokenizer.vocab[each], float(values[each])) for each in best]
 

@@ -23,9 +23,13 @@ MOST_CHARACTERS = 20_000  # of an input: about 5,000 English tokens, a second's 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A row and its predictions, as `score` writes them in JSON lines.
+    """A row and its predictions.
 
-    `ranking` has the choices by probability, None without a choice; `lost_tokens` were cut off.
+    Attributes:
+        inputs: a text or a list of texts by input name.
+        predictions: as `score` writes them in JSON lines.
+        ranking: the choices by probability, the likeliest first; None without a choice.
+        lost_tokens: that were cut off.
     """
 
     inputs: Mapping[str, str | list[str]]
@@ -36,13 +40,28 @@ class Tried:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TriedModel:
+    """A model that is open.
+
+    Attributes:
+        name: its path, as the user gave it.
+        predictor: the model with its task.
+    """
+
     name: str
     predictor: Predictor
 
     def predict(self, texts: Mapping[str, str]) -> Tried:
-        """Predict a row of texts by input name; a list is typed as a text per line.
+        """Predict a row.
 
-        Raises UsageError for inputs that it cannot predict, InputError for non-finite scores.
+        Args:
+            texts: by input name; a list is typed as a text per line.
+
+        Returns:
+            The row and its predictions.
+
+        Raises:
+            UsageError: an input is empty or too long, or the task cannot predict such a row.
+            InputError: a score is not finite.
         """
         values = {
             name: _value(name, texts.get(name, ""), is_list=not isinstance(column, str))
@@ -67,6 +86,7 @@ class TriedModel:
     def _ranking(
         self, predicted: Mapping[str, Any], inputs: Mapping[str, list[Any]]
     ) -> list[tuple[str, float]] | None:
+        """Return the choices of a row with their probabilities, the likeliest first."""
         declared = self.predictor.declared
         if declared.probabilities is None:
             return None
@@ -84,8 +104,19 @@ class TriedModel:
 def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
     """Open an exported folder, a run of `finetune` or a fine-tuned model directory.
 
-    Exports the model of a run to a temporary folder, so it predicts the same as `score`. Raises
-    UsageError unless there is a model fine-tuned for a task, InputError if it is damaged.
+    The model of a run is exported to a temporary folder first, so that it predicts the same as
+    `score`.
+
+    Args:
+        path: of the model.
+        console: is told of the export.
+
+    Yields:
+        The model, until the block ends.
+
+    Raises:
+        UsageError: there is no model that is fine-tuned for a task.
+        InputError: it is damaged.
     """
     folder = Path(exported_model(path, console))
     if not folder.is_dir():
@@ -119,6 +150,7 @@ def _unpredictable(fault: Fault) -> UsageError:
 
 
 def _value(name: str, text: str, *, is_list: bool) -> str | list[str]:
+    """Check what was typed for an input, and split it into lines for a list."""
     name = name.replace("_", " ")
     if not text.strip():
         raise UsageError(f"{name} is empty; type a text")

@@ -23,21 +23,32 @@ _OUTSIDE = "O"  # the tag of words that belong to nothing
 _WIDE = ' class="wide"'
 
 Span = tuple[int, int, str]
-"""First character, the one after the last, and what it is; "" where that is the only thing."""
+"""First character, the one after the last, and its label; "" if there is only one kind."""
 
 
 class TryPage:
+    """The page of a model."""
+
     def __init__(self, model: TriedModel):
         self._model = model
 
     def blank(self) -> str:
+        """Return the page with an empty form."""
         return self._page({}, "")
 
     def refused(self, line: str, texts: Mapping[str, str] | None = None) -> str:
+        """Return the page with an error under the form, which keeps what was typed."""
         return self._page(texts or {}, f'<p class="fault">{escape(line)}</p>')
 
     def answered(self, texts: Mapping[str, str]) -> tuple[str, bool]:
-        """The form with predictions or an error under it, and whether it has predictions."""
+        """Predict what was typed.
+
+        Args:
+            texts: by input name.
+
+        Returns:
+            The form with predictions or an error under it, and whether it has predictions.
+        """
         began = time.perf_counter()
         try:
             tried = self._model.predict(texts)
@@ -59,6 +70,7 @@ class TryPage:
         return f'{lost}{shown}<p class="note">Computed in {1000 * seconds:,.0f} ms.</p>'
 
     def _page(self, texts: Mapping[str, str], result: str) -> str:
+        """Return the form with what was typed; the first empty input has the focus."""
         predictor = self._model.predictor
         typed = {name: texts.get(name, "") for name in predictor.columns}
         first_to_type = min(typed, key=lambda name: bool(typed[name].strip()))
@@ -93,7 +105,16 @@ def _area(name: str, column: str | list[str], text: str, *, has_focus: bool) -> 
 
 
 def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: str) -> str:
-    """Render the predictions of a row; `noun` names the choices of the model."""
+    """Render the predictions of a row.
+
+    Args:
+        fields: predictions of the task; extra ones are behind a click.
+        tried: the row.
+        noun: names the choices of the model, such as "label".
+
+    Returns:
+        Values, the input with its predicted places marked, probabilities, and tables of records.
+    """
     shown = [field for field in fields if not field.is_extra]
     scalars = [field for field in shown if not _is_structured(tried.predictions[field.name])]
     parts = [_scalars(scalars, tried), _marked_places(shown, tried)]
@@ -113,7 +134,16 @@ def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: s
 
 
 def marked_text(text: str, spans: Iterable[Span]) -> str:
-    """Render a text with its spans colored and named; drops overlapping spans."""
+    """Render a text with its spans colored and named.
+
+    Args:
+        text: of the input.
+        spans: in any order; one that overlaps an earlier one, or lies outside the text, is left
+            out.
+
+    Returns:
+        A paragraph.
+    """
     chosen = sorted(spans)
     hues = _hues({name for _, _, name in chosen})
     pieces, place = [], 0
@@ -129,7 +159,7 @@ def marked_text(text: str, spans: Iterable[Span]) -> str:
 
 
 def _hues(names: Iterable[str]) -> dict[str, int]:
-    """The same hue for a name in all texts, as far as eight hues allow."""
+    """Return a hue for each name: the same in all texts, as far as eight hues allow."""
     hues: dict[str, int] = {}
     for name in sorted(names):
         first = zlib.crc32(name.encode()) % len(_HUES)
@@ -149,6 +179,7 @@ def _scalars(fields: Sequence[PredictionField], tried: Tried) -> str:
 
 
 def _as_line(field: PredictionField, value: Any) -> str:
+    """Write a value in a line; small probabilities keep a digit."""
     if value is None or value == "" or value == []:
         return "none"
     if isinstance(value, list):
@@ -161,12 +192,14 @@ def _as_line(field: PredictionField, value: Any) -> str:
 
 
 def _is_structured(value: Any) -> bool:
+    """Return whether a value is a record, or a list of records or lists."""
     return isinstance(value, dict) or (
         isinstance(value, list) and any(isinstance(each, dict | list) for each in value)
     )
 
 
 def _structured(title: str, value: Any, inputs: Mapping[str, Any]) -> str:
+    """Render records as a table, and above it the input with their spans marked."""
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         return _marked_spans(value, inputs) + _records(title, value)
     if isinstance(value, list) and all(map(_is_structured, value)):
@@ -185,6 +218,7 @@ def _records(title: str, records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _kind(values: Sequence[Any]) -> CellKind:
+    """Return how to write a column, by the values in it."""
     known = [value for value in values if value is not None]
     if known and all(isinstance(value, int) for value in known):
         return "count"
@@ -203,7 +237,7 @@ def _table(
 
 
 def _marked_places(fields: Sequence[PredictionField], tried: Tried) -> str:
-    """The input that a predicted text was taken from, found by its two places."""
+    """Mark the input that a predicted text was taken from, found by its two places."""
     places = [tried.predictions[field.name] for field in fields if field.kind == "place"]
     texts = [tried.predictions[field.name] for field in fields if field.kind == "text"]
     if len(places) != 2 or None in places:
@@ -216,6 +250,7 @@ def _marked_places(fields: Sequence[PredictionField], tried: Tried) -> str:
 
 
 def _marked_spans(records: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]) -> str:
+    """Mark the spans of records in the input they are of; "" if they are not spans of any."""
     spans = []
     for record in records:
         name = record.get("label", record.get("tag"))
@@ -232,7 +267,7 @@ def _marked_spans(records: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any
 
 
 def _texts_of(inputs: Mapping[str, Any]) -> list[str]:
-    """The longest first, since spans are rather in a context than in a question."""
+    """Return the longest first, since spans are rather in a context than in a question."""
     texts = [value for value in inputs.values() if isinstance(value, str)]
     return sorted(texts, key=len, reverse=True)
 

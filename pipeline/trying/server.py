@@ -42,7 +42,17 @@ _HEADERS = {
 
 
 def listen(port: int) -> socket.socket:
-    """Listen on the loopback address; port 0 takes a free one. Raises UsageError if taken."""
+    """Listen on the loopback address.
+
+    Args:
+        port: 0 takes a free one.
+
+    Returns:
+        The socket.
+
+    Raises:
+        UsageError: the port is taken, or may not be used.
+    """
     try:
         return socket.create_server((LOOPBACK, port))
     except OSError as error:
@@ -55,7 +65,10 @@ def listen(port: int) -> socket.socket:
 class PageServer(ThreadingHTTPServer):
     """Answers until `shutdown`; reports errors, but no texts, on the console.
 
-    `server_close` closes `listening`; `hosts` are the accepted values of the header `Host`.
+    Attributes:
+        page: that it serves.
+        console: for errors.
+        hosts: the accepted values of the header `Host`.
     """
 
     def __init__(self, listening: socket.socket, page: TryPage, console: Console):
@@ -70,6 +83,7 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
+        """Return the address to open in a browser."""
         return f"http://{self.hosts[0]}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -84,6 +98,12 @@ class _Refused(Exception):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """Answers one connection.
+
+    What is read from it is bounded twice: by the time between parts of a request (`timeout`), and
+    by the time for all of it, since a client may send a byte at a time.
+    """
+
     timeout = _SECONDS
     server_version, sys_version = "bert-pipeline", ""
 
@@ -98,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def _stop_reading(self) -> None:
-        """Ends a request that arrives a little at a time; the answer can still be sent."""
+        """End a request that arrives a little at a time; the answer can still be sent."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RD)
 
@@ -107,6 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
         return cast("PageServer", self.server)
 
     def _respond(self) -> None:
+        """Answer GET, HEAD and POST with the page, or with a line on why not."""
         length = self.headers.get("Content-Length", "")
         is_length = length.isascii() and length.isdecimal() and len(length) <= _MOST_DIGITS
         self._unread = int(length) if is_length else 0
@@ -139,6 +160,11 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = _respond
 
     def _check_sender(self) -> None:
+        """Refuse requests that other pages may have sent from the user's browser.
+
+        A name of another host that resolves to this machine (DNS rebinding) shows in `Host`, a form
+        of another page in `Origin`.
+        """
         hosts = self._served.hosts
         named = [host.lower() for host in self.headers.get_all("Host", [])]
         if len(named) != 1 or named[0] not in hosts:
@@ -155,6 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(HTTPStatus.FORBIDDEN, "forms of other pages are rejected")
 
     def _typed(self, *, has_length: bool) -> dict[str, str]:
+        """Read the form, and return its fields by name."""
         if self.headers.get_content_type() != _FORM:
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"expected a form ({_FORM})")
         if not has_length:
@@ -166,7 +193,8 @@ class _Handler(BaseHTTPRequestHandler):
                 "bert-pipeline score takes longer texts in files",
             )
         body = self.rfile.read(self._unread)
-        is_whole, self._unread = len(body) == self._unread, 0
+        is_whole = len(body) == self._unread
+        self._unread = 0
         if not is_whole:
             raise _Refused(HTTPStatus.BAD_REQUEST, "the form arrived incomplete; send it again")
         try:
@@ -186,7 +214,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _drain(self) -> None:
         """Read the rest of the form; many browsers show no answer before all is sent."""
         left = min(self._unread, _MOST_DRAINED)
-        while left > 0 and (chunk := self.rfile.read(min(left, _CHUNK))):
+        while left > 0:
+            chunk = self.rfile.read(min(left, _CHUNK))
+            if not chunk:
+                return
             left -= len(chunk)
 
     def _send(self, status: HTTPStatus, text: str, content_type: str) -> None:
@@ -206,6 +237,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _one_line(error: BaseException | None) -> str:
+    """Return the kind of an error and the first line of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}".rstrip(": ")
 
@@ -213,7 +245,15 @@ def _one_line(error: BaseException | None) -> str:
 def serve(model: str, *, port: int, console: Console) -> None:
     """Serve the page of a model until Ctrl-C; takes the port before it loads the model.
 
-    Raises StoppedEarly at Ctrl-C, UsageError and InputError as `opened_model` and `listen`.
+    Args:
+        model: path of an export, a run or a model directory.
+        port: on the loopback address.
+        console: is told the address.
+
+    Raises:
+        StoppedEarly: at Ctrl-C.
+        UsageError: the port is taken, or there is no model.
+        InputError: the model is damaged.
     """
     with listen(port) as listening:
         console.info(f"{model}: loading the model")

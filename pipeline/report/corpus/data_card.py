@@ -31,7 +31,14 @@ _NOT_DONE = {
 
 
 def data_card(manifest: Mapping[str, Any]) -> str:
-    """Write the card from a manifest of `preprocess`: the same bytes for the same records."""
+    """Write the card of pretraining records; the same records give the same bytes.
+
+    Args:
+        manifest: of `preprocess`.
+
+    Returns:
+        Front matter and Markdown: sources, evidence, settings, and what was not done.
+    """
     sections = [
         f"# {_TITLE}",
         _summary(manifest),
@@ -44,6 +51,7 @@ def data_card(manifest: Mapping[str, Any]) -> str:
 
 
 def _metadata(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the front matter's values; a license only if all documents have the same one."""
     corpus, config = manifest["corpus"], manifest["config"]
     wanted = ",".join(config["languages"]).replace(" ", "").split(",")
     licenses = corpus.get("licenses", {})
@@ -74,7 +82,10 @@ def _summary(manifest: Mapping[str, Any]) -> str:
 
 
 def _sources(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Name files from the folder that all are in: the card does not say where that is."""
+    """List the input files, named from the folder that all are in.
+
+    A card is published: it does not say where that folder is.
+    """
     folders = [each["path"].rpartition("/")[0] for each in inputs if each["key"] == "input"]
     # Cut at a slash; of URLs, `commonpath` would join the slashes.
     common = os.path.commonprefix([f"{each}/" for each in folders]).rpartition("/")[0]  # noqa: RUF071
@@ -85,14 +96,15 @@ def _sources(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
         name = path.removeprefix(f"{common}/") if is_text else path.rpartition("/")[2]
         rows.append((name, each["key"], each["bytes"], f"`{each['sha256']}`"))
     lines = markdown_table(("file", "read as", "bytes", "SHA-256"), rows[:_MOST_FILES])
-    if left := rows[_MOST_FILES:]:
+    left = rows[_MOST_FILES:]
+    if left:
         size = shown_size(sum(row[2] for row in left))
         lines += ["", f"And {quantity(len(left), 'more file')} of {size}."]
     return lines
 
 
 def _settings(manifest: Mapping[str, Any]) -> list[str]:
-    """The changed settings, by which the command makes the same records again."""
+    """Return the changed settings, by which the command makes the same records again."""
     changed, _ = changed_settings(dict(manifest))
     settings = {"preprocess": {"seed": manifest["config"]["seed"], **changed}}
     return [
@@ -106,6 +118,7 @@ def _settings(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _not_done(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each step that was off, so that nobody takes it for granted."""
     config = manifest["config"]
     for key, sentence in _NOT_DONE.items():
         if not config[key] or config[key] == "keep":

@@ -29,7 +29,17 @@ LENGTHS = "document_tokens"
 def rules_in_manifest(
     config: CorpusSection, report: CorpusReport, samples: Samples, tallies: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Describe each rule that is on: setting, threshold, paper, what it dropped, samples."""
+    """Describe each rule that is on: setting, threshold, paper, what it dropped, samples.
+
+    Args:
+        config: of `preprocess`.
+        report: what the whole corpus lost, by reason.
+        samples: of dropped text, by rule.
+        tallies: documents and lines read, of which the fractions are.
+
+    Returns:
+        A JSON object for each rule, in the order in which rules are applied.
+    """
     rules: list[dict[str, Any]] = [
         {
             "name": rule.name,
@@ -40,11 +50,11 @@ def rules_in_manifest(
         }
         for rule in rules_of(config)
     ]
-    rules += [
-        {"name": reason, "set_by": f"{key}: {least:g}", "minimum": least, "of": DOCUMENTS_READ}
-        for reason, key in LIMIT_KEYS.items()
-        if (least := getattr(config, key))
-    ]
+    for reason, key in LIMIT_KEYS.items():
+        least = getattr(config, key)
+        if least:
+            set_by = f"{key}: {least:g}"
+            rules.append({"name": reason, "set_by": set_by, "minimum": least, "of": DOCUMENTS_READ})
     for rule in rules:
         name, of = rule["name"], rule["of"]
         rule["dropped"] = (report.dropped_lines if of == LINES_READ else report.dropped)[name]
@@ -57,7 +67,7 @@ def rules_in_manifest(
 
 
 def tallies_in_manifest(tallies: Mapping[str, int]) -> dict[str, Any]:
-    """Documents read, and those by language, domain and license, where these are known."""
+    """Return the documents read, and those by language, domain and license, where known."""
     names = {
         key: {
             name.removeprefix(f"{kind}/"): number
@@ -71,6 +81,7 @@ def tallies_in_manifest(tallies: Mapping[str, int]) -> dict[str, Any]:
 
 
 def rule_table(manifest: Mapping[str, Any]) -> TableSection:
+    """Return the table of rules with what each dropped."""
     return TableSection(
         title="Rules",
         columns=(
@@ -89,7 +100,14 @@ def rule_table(manifest: Mapping[str, Any]) -> TableSection:
 
 
 def evidence_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
-    """Tables of the whole corpus: text left out, rules, languages, domains, licenses, lengths."""
+    """Yield tables of the whole corpus: text left out, rules, languages, domains, lengths.
+
+    Args:
+        manifest: of `preprocess`, with `rules` and `corpus`.
+
+    Yields:
+        The tables in order of the page; some may be empty.
+    """
     yield from count_tables(manifest)
     yield rule_table(manifest)
     yield from tally_tables(manifest)
@@ -155,7 +173,7 @@ def _table(title: str, what: str, rows: list[list[Any]], note: str = "") -> Tabl
 
 
 def table_lines(table: TableSection) -> list[str]:
-    """Write a table in Markdown; nothing without rows."""
+    """Write a table in Markdown; no lines for a table without rows."""
     kinds = [kind for _, kind in table.columns]
     rows = [
         [
@@ -169,14 +187,25 @@ def table_lines(table: TableSection) -> list[str]:
 
 
 def shown_bound(rule: Mapping[str, Any]) -> str:
+    """Return what a rule keeps, such as "at least 0.2"."""
     if "minimum" in rule:
         return f"at least {rule['minimum']:,g}"
     return f"at most {rule['maximum']:,g}"
 
 
 def sample_sections(manifest: Mapping[str, Any], *, most: int) -> Iterator[ExamplesSection]:
+    """Yield a section with text that was dropped for each rule that has samples.
+
+    Args:
+        manifest: of `preprocess`, with `rules`.
+        most: samples of a rule.
+
+    Yields:
+        The sections in order of the rules.
+    """
     for rule in manifest["rules"]:
-        if shown := rule["samples"][:most]:
+        shown = rule["samples"][:most]
+        if shown:
             yield ExamplesSection(
                 title=f"Dropped: {rule['name']}",
                 examples=[

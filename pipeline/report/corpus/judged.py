@@ -1,5 +1,8 @@
-"""Corpora judged by the sentences and documents that were made of a sample; see `judged.py` of
-`bert_tf/data/tables`. What lines of files look like as they are is in `other_formats.py`.
+"""Corpora judged by the sentences and documents that were made of a sample.
+
+A wrong guess of the layout shows in what it makes of the text: sentences of hundreds of words,
+headers as sentences, one document out of many. See `judged.py` of `bert_tf/data/tables` for the
+detectors of tables; what lines of files look like as they are is in `other_formats.py`.
 """
 
 from __future__ import annotations
@@ -47,12 +50,14 @@ class ReadCorpus:
     """What was made of the beginning of a file.
 
     Attributes:
+        source: path of the file, or "N files" for several together.
         section: of the config, for remedies: `vocab` or `preprocess`.
         sentences: of all documents.
         line_offsets: int64 [lines + 1] into the sentences, of paragraphs.
         documents: number of them.
         is_split: whether a splitter looked for the ends of sentences.
-        layout, sketch: of plain text; None of other formats.
+        layout: of plain text; None for other formats.
+        sketch: the counts that the layout was guessed from; None for other formats.
     """
 
     source: str
@@ -66,12 +71,12 @@ class ReadCorpus:
 
     @functools.cached_property
     def words(self) -> np.ndarray:
-        """Words of each sentence, int64; white space separates them."""
+        """Return the words of each sentence, int64; white space separates them."""
         return np.array([sentence.count(" ") + 1 for sentence in self.sentences], np.int64)
 
     @property
     def lines(self) -> Iterator[Sequence[str]]:
-        """The sentences of each line."""
+        """Yield the sentences of each line."""
         for first, last in itertools.pairwise(self.line_offsets.tolist()):
             yield self.sentences[first:last]
 
@@ -79,7 +84,16 @@ class ReadCorpus:
 def read_values(
     config: CorpusSection, blocks: Sequence[DocumentBlock], look: TextLook
 ) -> Iterator[ReadCorpus]:
-    """Yield the files of a sample with what was made of them."""
+    """Yield the files of a sample with what was made of them.
+
+    Args:
+        config: of `vocab` or `preprocess`.
+        blocks: of the sample; those of a file need not be neighbors.
+        look: layouts and sketches of the text files.
+
+    Yields:
+        Each file once, in the order of its first block.
+    """
     by_source: dict[str, list[DocumentBlock]] = {}
     for block in blocks:
         by_source.setdefault(block.source, []).append(block)
@@ -99,9 +113,15 @@ def read_values(
 
 
 def judge_corpus(files: Sequence[ReadCorpus]) -> dict[str, str]:
-    """Return a warning by each detector that finds something, with the first file it is in.
+    """Return a warning of each detector that finds something, with the first file it is in.
 
     What no file shows by itself, such as a header in each of a thousand mails, all together may.
+
+    Args:
+        files: what was made of each.
+
+    Returns:
+        Warnings by the name of the detector.
     """
     found: dict[str, list[tuple[str, str]]] = {}
     for values in files:
@@ -120,6 +140,7 @@ def judge_corpus(files: Sequence[ReadCorpus]) -> dict[str, str]:
 
 
 def _together(files: Sequence[ReadCorpus]) -> ReadCorpus:
+    """Join the values of all files, as if they were one."""
     counts = np.concatenate([np.diff(each.line_offsets) for each in files])
     return ReadCorpus(
         source=quantity(len(files), "file"),
@@ -139,6 +160,7 @@ def first_sentences(files: Sequence[ReadCorpus]) -> list[str]:
 
 
 def _long_sentences(values: ReadCorpus) -> Found | None:
+    """Find sentences so long that their ends were missed, if they hold much of the text."""
     words = values.words
     is_long = words > _LONGEST_SENTENCE
     in_long = words[is_long].sum() / max(words.sum(), 1)
@@ -154,6 +176,7 @@ def _long_sentences(values: ReadCorpus) -> Found | None:
 
 
 def _keys(values: ReadCorpus) -> Found | None:
+    """Find sentences with several keys each, as from headers and forms."""
     found = [text for text in values.sentences if len(_KEY.findall(text)) >= _KEYS_OF_SENTENCE]
     if len(found) < max(_FEWEST_WITH_KEYS, _SENTENCES_OF_KEYS * len(values.sentences)):
         return None
@@ -163,7 +186,7 @@ def _keys(values: ReadCorpus) -> Found | None:
 
 
 def _blocks(values: ReadCorpus) -> Found | None:
-    """Many blocks between blank lines, of several lines each, in a single document."""
+    """Find many blocks between blank lines, of several lines each, in a single document."""
     sketch = values.sketch
     if sketch is None or sketch.groups < _FEWEST_BLOCKS or values.documents > sketch.files:
         return None
@@ -178,7 +201,11 @@ def _blocks(values: ReadCorpus) -> Found | None:
 
 
 def _unsplit(values: ReadCorpus) -> Found | None:
-    """Long paragraphs of a script of which none was ever split into sentences."""
+    """Find long paragraphs of a script of which none was ever split into sentences.
+
+    A script of which one paragraph was split has marks that the splitter knows: its other long
+    paragraphs are long sentences. Scripts that are only quoted do not count.
+    """
     if not values.is_split:
         return None
     characters: Counter[str] = Counter()
@@ -205,6 +232,7 @@ def _long_line(script: str) -> int:
 
 
 def _blobs(values: ReadCorpus) -> Found | None:
+    """Find base64 or hexadecimal data among the sentences."""
     blobs = [text for text in values.sentences if is_blob(text)]
     if len(blobs) < max(_FEWEST_BLOBS, _BLOBS * len(values.sentences)):
         return None

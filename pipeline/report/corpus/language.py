@@ -1,4 +1,10 @@
-"""How a corpus will be read, and guesses of the language from scripts and frequent words."""
+"""How a corpus will be read, and guesses of the language from scripts and frequent words.
+
+The language is a guess for the user's eyes only: nothing is decided by it. Scripts of one language
+name it; within a script, the language is the one whose most frequent words make up the most of the
+text, if it is well ahead of the next (Grefenstette 1995, "Comparing two language identification
+schemes": short words).
+"""
 
 from __future__ import annotations
 
@@ -59,22 +65,44 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class UnderstoodCorpus:
-    """How a corpus will be read: a line for the user, layouts by path, facts for the manifest."""
+    """How a corpus will be read.
+
+    Attributes:
+        line: for the user: files, formats and layouts, language, documents.
+        first: a line with the first sentences, or none.
+        signs: warnings about text that is not prose.
+        findings: by detector, warnings about what becomes of the text.
+        layouts: of plain text files, by path.
+        facts: for the manifest.
+    """
 
     line: str
-    first: Sequence[str]  # a line with the first sentences, or none
-    signs: list[str]  # warnings about text that is not prose
-    findings: Mapping[str, str]  # by detector, warnings about what becomes of the text
+    first: Sequence[str]
+    signs: list[str]
+    findings: Mapping[str, str]
     layouts: Mapping[str, str]
     facts: dict[str, Any]
 
     @property
     def warnings(self) -> list[str]:
+        """Return the warnings about the text and about what becomes of it."""
         return [*self.signs, *self.findings.values()]
 
 
 def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> UnderstoodCorpus:
-    """Samples a corpus; raises UsageError and InputError as the readers do."""
+    """Sample a corpus, and say how it will be read.
+
+    Args:
+        config: of `vocab` or `preprocess`.
+        files: that match its input.
+
+    Returns:
+        The description, the layouts and the warnings.
+
+    Raises:
+        UsageError: a file does not fit the config.
+        InputError: a file is damaged.
+    """
     formats = Counter(format_of(file.path, config) for file in files)
     look = look_at_text(config, files)
     heads = {path: head[: _LANGUAGE_BYTES // len(look.heads)] for path, head in look.heads.items()}
@@ -128,14 +156,15 @@ def _blocks_of_heads(
     """Yield what becomes of the beginnings of text files, which may be one large document."""
     rules = dataclasses.replace(DocumentRules.from_config(config), limits={}, curation=())
     for path, head in heads.items():
-        layout, has_other_ends = layouts[path], has_other_line_ends(head)
-        reader = TextReader(layout=layout, has_other_line_ends=has_other_ends)
+        reader = TextReader(layout=layouts[path], has_other_line_ends=has_other_line_ends(head))
+        # The last line may be cut, unless it is the only one.
         lines = head[: head.rfind(b"\n") + 1] or head
         data = lines.removeprefix(BYTE_ORDER_MARK)
         yield make_block(reader.read(path, Chunk(0, 0, 1, data)), rules)
 
 
 def _kinds(formats: Counter[str], look: TextLook) -> Iterator[str]:
+    """Yield each format or layout of the files, with the number of its files among several."""
     for name, number in formats.most_common():
         if name != "text":
             several = f" ({quantity(number, 'file')})" if len(formats) > 1 else ""
@@ -150,11 +179,16 @@ def _kinds(formats: Counter[str], look: TextLook) -> Iterator[str]:
 
 
 def language_of(text: str) -> str | None:
-    """Guess the language from frequent words, else the script; None without letters."""
+    """Guess the language from frequent words, else the script.
+
+    Returns:
+        A language, "several scripts", or a script such as "Latin script"; None without letters.
+    """
     scripts = count_scripts([text])
     if not scripts:
         return None
     total = sum(scripts.values())
+    # Japanese mixes three scripts, none of which needs to be most of the text.
     kana = scripts.get("Hiragana", 0) + scripts.get("Katakana", 0)
     if kana >= _KANA_FRACTION * total and kana + scripts.get("Han", 0) >= _MOST_OF * total:
         return "Japanese"

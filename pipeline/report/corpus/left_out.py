@@ -1,4 +1,9 @@
-"""Text that each rule of preprocessing leaves out of a sample."""
+"""Text that each rule of preprocessing leaves out of a sample.
+
+Each rule is applied by itself to the whole sample, also if it is off, so that its effect can be
+seen before it is turned on. A job counts a document under the first rule that drops it, so its
+counts may be lower.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +48,15 @@ _SHOWN_BYTES = 1000
 
 @dataclasses.dataclass
 class LeftOut:
-    """Text that the rule of a config key drops, or would drop if it were on."""
+    """Text that a rule drops, or would drop if it were on.
+
+    Attributes:
+        rule: its name, which is the reason in counts and rejects.
+        key: the setting that turns it on.
+        is_on: whether it is on.
+        number: documents, lines or rows in the sample.
+        examples: of them.
+    """
 
     rule: str
     key: str
@@ -52,6 +65,13 @@ class LeftOut:
     examples: list[Example] = dataclasses.field(default_factory=list)
 
     def add(self, found: Iterable[Example], number: int, most: int) -> None:
+        """Add what was found in a block.
+
+        Args:
+            found: examples, taken until there are `most`.
+            number: all that was found.
+            most: examples in all.
+        """
         self.number += number
         for example in found:
             if len(self.examples) >= most:
@@ -62,9 +82,16 @@ class LeftOut:
 def left_out(
     config: CorpusSection, raw: Sequence[RawBlock], blocks: Sequence[DocumentBlock], *, most: int
 ) -> list[LeftOut]:
-    """Apply each rule to the whole sample, keeping at most `most` examples of each.
+    """Apply each rule to the whole sample.
 
-    Always returns `boilerplate` and the minimum of words; others if on, or if they leave text out.
+    Args:
+        config: of `vocab` or `preprocess`.
+        raw: the sample as read.
+        blocks: the sample cleaned, without limits and curation.
+        most: examples of each rule.
+
+    Returns:
+        Always `boilerplate` and the minimum of words; others if they are on, or leave text out.
     """
     return [
         *_rejects(config, blocks, most),
@@ -77,6 +104,7 @@ def left_out(
 
 
 def _rejects(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
+    """Return what cannot be read, with the lines it stands on."""
     rules: dict[str, LeftOut] = {}
     for reject in (reject for block in blocks for reject in block.evidence.rejects):
         rule = rules.setdefault(
@@ -109,6 +137,7 @@ def _with_lines(config: CorpusSection, examples: Sequence[Example]) -> list[Exam
 
 
 def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> LeftOut:
+    """Return lines that cleaning drops as boilerplate; personal data in them is replaced."""
     is_on = "boilerplate" in config.cleaning
     personal = PersonalData.from_config(config)
     rule = LeftOut(BOILERPLATE_LINE, "cleaning: boilerplate", is_on)
@@ -135,7 +164,7 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
 
 
 def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> Iterator[LeftOut]:
-    """Of each rule by itself; examples are chosen as the samples of a job."""
+    """Yield what each rule drops by itself; examples are chosen as the samples of a job."""
     rules = DocumentRules.from_config(config)
     parts: list[Evidence] = []
     for block in raw if rules.curation else ():
@@ -159,6 +188,7 @@ def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> Itera
 
 
 def _excluded(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
+    """Return documents that share text with evaluation sets."""
     if not config.exclude:
         return []
     excluded, _ = read_excluded(config, match_excluded(config, match_files(config.input)))
@@ -178,13 +208,16 @@ def _excluded(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int)
 
 
 def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
+    """Return documents below the minimum of each limit, or below the usual one of words."""
     rules = []
     for reason, key in LIMIT_KEYS.items():
-        given = getattr(config, key)
-        limit = given or (_USUAL_WORDS if reason == TOO_FEW_WORDS else 0)
+        limit = getattr(config, key)
+        is_on = bool(limit)
+        if not is_on and reason == TOO_FEW_WORDS:
+            limit = _USUAL_WORDS
         if not limit:
             continue
-        rule = LeftOut(reason, f"{key}: {limit}", bool(given))
+        rule = LeftOut(reason, f"{key}: {limit}", is_on)
         for block in blocks:
             size = measure_documents(block)[reason]
             found = np.flatnonzero(size < limit)
@@ -205,6 +238,7 @@ def _documents(block: DocumentBlock, numbers: np.ndarray, size: np.ndarray) -> I
 
 
 def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
+    """Return what was already left out or replaced when the sample was cleaned."""
     found = join_evidence(block.evidence for block in blocks)
     counts = Counter(found.dropped) + Counter(found.dropped_lines)
     counts.pop(BOILERPLATE_LINE, None)  # with examples above
@@ -218,12 +252,29 @@ def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
 
 
 def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[int, str]:
-    """Read numbered lines (from 1), at most 1,000 bytes each; escapes bad UTF-8."""
+    """Read numbered lines of a file, at most 1,000 bytes of each.
+
+    A line with bad UTF-8 is shown from shortly before the fault, with the bad bytes escaped.
+
+    Args:
+        path: of a file, which may be compressed.
+        numbers: of the lines, from 1.
+        encoding: of the file.
+
+    Returns:
+        The lines that were found, by number; those further in than 64 MB are not looked for.
+    """
     found: dict[int, str] = {}
-    wanted, number, rest, done = set(numbers), 1, b"", 0
+    wanted = set(numbers)
+    number = 1  # of the first line in `rest` and what follows
+    rest = b""  # of a line whose end was not read yet
+    done = 0
     # The file was read as far as it was needed, so damage here lies behind that.
     with contextlib.suppress(InputError), UncompressedFile(path, encoding) as file:
-        while wanted and done < _MOST_BYTES and (part := file.read(_STEP_BYTES)):
+        while wanted and done < _MOST_BYTES:
+            part = file.read(_STEP_BYTES)
+            if not part:
+                break
             done += len(part)
             *lines, rest = (rest + part).split(b"\n")
             for here in [each for each in wanted if each < number + len(lines)]:
@@ -247,7 +298,7 @@ def _shown(line: bytes) -> str:
 
 
 def _border(line: bytes, place: int) -> int:
-    """The start of the character at a byte offset."""
+    """Return the start of the UTF-8 character that a byte offset is in."""
     border = min(place, len(line))
     while border > place - 3 and 0 < border < len(line) and line[border] & 0xC0 == 0x80:
         border -= 1

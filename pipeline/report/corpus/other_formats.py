@@ -1,4 +1,8 @@
-"""Patterns of text that is not prose: rows of a table, markup, subtitles, mail."""
+"""Patterns of text that is not prose: rows of a table, markup, subtitles, mail.
+
+A pattern counts if a large enough share of a file's lines has it; `signs.toml` lists the patterns
+with their shares and what to do about each.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,14 @@ _TAGS_ADVICE = "{}, like a word and its tags; write one sentence per line first"
 
 @dataclasses.dataclass(frozen=True)
 class _Sign:
-    """See `signs.toml`."""
+    """A pattern of lines; see `signs.toml`.
+
+    Attributes:
+        pattern: searched in each line.
+        least: share of the lines that have it, from which on it is reported.
+        advice: what the lines hold, and what to do.
+        is_markup: whether a step of cleaning takes care of it.
+    """
 
     pattern: re.Pattern[bytes]
     least: float
@@ -65,11 +76,15 @@ def signs_of_other_formats(
     """Warn about text that is not prose.
 
     Args:
-      heads: The beginnings of text files, by path.
-      cells: Text of tables, by path.
+        heads: the beginnings of text files, by path.
+        cells: text of tables, by path.
+        config: of `vocab` or `preprocess`.
+
+    Returns:
+        A warning for each sign that was found, with the file that has the most of it.
 
     Raises:
-      UsageError: A text file holds JSON objects, and the config does not say that it is text.
+        UsageError: a text file holds JSON objects, and the config does not say that it is text.
     """
     found: dict[str, list[tuple[str, float, str]]] = {}
     shown = [sign for sign in _signs() if not (sign.is_markup and "html" in config.cleaning)]
@@ -99,8 +114,10 @@ def signs_of_other_formats(
 
 
 def _shapes(lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:
+    """Yield signs that need all lines together: JSON, a header with rows, tabs, words with tags."""
     yield _JSON_ADVICE, *_share(_JSON, lines), _SAME_SHAPE
-    if header := _HEADER.match(lines[0]):
+    header = _HEADER.match(lines[0])
+    if header:
         fields = lines[0].count(header[1])
         rows = sum(line.count(header[1]) >= fields for line in lines) / len(lines)
         yield _TABLE_ADVICE, rows, header[0].strip().decode(), _MOST_ROWS
@@ -117,13 +134,14 @@ def _shapes(lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:
 
 
 def _most_frequent(numbers: list[int]) -> tuple[int, float]:
+    """Return the most frequent number, and its share."""
     ((number, times),) = Counter(numbers).most_common(1)
     return number, times / len(numbers)
 
 
 def _share(pattern: re.Pattern[bytes], lines: list[bytes]) -> tuple[float, str]:
-    """The fraction of lines that have a pattern, 0 if few; and an example."""
-    matches = [match for line in lines if (match := pattern.search(line))]
+    """Return the fraction of lines that have a pattern, 0 if they are few, and an example."""
+    matches = [match for match in map(pattern.search, lines) if match]
     if len(matches) < min(_FEWEST_LINES, len(lines)):
         return 0.0, ""
     example = matches[0][0][:_SHOWN_BYTES]

@@ -44,7 +44,14 @@ _QUANTILES = ((0.05, "5%"), (0.5, "median"), (0.95, "95%"))
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """A corpus to look at; `vocab` holds the entries of a vocabulary, made with `lowercase`."""
+    """A corpus to look at.
+
+    Attributes:
+        config: of `vocab` or `preprocess`.
+        files: that match its input.
+        vocab: entries of a vocabulary, for its unknown words; None without one.
+        lowercase: how the vocabulary was made.
+    """
 
     config: CorpusSection
     files: Sequence[FileInfo]
@@ -53,7 +60,15 @@ class Corpus:
 
 
 def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str:
-    """Return the corpus behind records, or a sentence on the missing part of it."""
+    """Find the corpus behind records.
+
+    Args:
+        folder: of the records.
+        manifest: its manifest, which names the input files.
+
+    Returns:
+        The corpus, or a sentence on the part of it that is missing or has changed.
+    """
     files, vocab = [], None
     excluded = []
     for item in manifest.get("inputs", []):
@@ -90,7 +105,19 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
 def corpus_at(
     config: PreprocessConfig, *, vocab: str | None = None, lowercase: Lowercase | None = None
 ) -> Corpus:
-    """Find the files of a corpus; raise UsageError for no file or a wrong vocabulary."""
+    """Find the files of a corpus.
+
+    Args:
+        config: of `preprocess`.
+        vocab: path of a vocabulary, for its unknown words.
+        lowercase: how the vocabulary was made; by default, as its manifest or entries say.
+
+    Returns:
+        The corpus to look at.
+
+    Raises:
+        UsageError: there is no file, or the vocabulary is wrong.
+    """
     files = match_files(config.input)
     if vocab is None:
         return Corpus(config=config, files=files)
@@ -100,7 +127,19 @@ def corpus_at(
 
 
 def corpus_sections(corpus: Corpus, *, samples: int) -> list[Section]:
-    """Render a sample of the text; raise UsageError, InputError for bad files."""
+    """Render a sample of the text.
+
+    Args:
+        corpus: the files and how to read them.
+        samples: examples of each rule.
+
+    Returns:
+        Scripts, lengths, copies, unknown words, and text left out by rules.
+
+    Raises:
+        UsageError: a file does not fit the config.
+        InputError: a file is damaged.
+    """
     sample = read_sample(corpus.config, corpus.files)
     blocks = [block for block in sample.blocks if block.num_documents]
     dropped = left_out(corpus.config, sample.raw, sample.blocks, most=max(samples, 1))

@@ -1,4 +1,9 @@
-"""A bounded sample of a corpus, and how much text the whole has."""
+"""A bounded sample of a corpus, and how much text the whole has.
+
+The sample takes the beginnings of files that are spread evenly over the corpus in its order: files
+of one source are often neighbors, so that the first ones alone would all be of one kind. A file
+that needs less than its share leaves the rest to the others.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,15 @@ _LEAST_BLOCK_BYTES = 64_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampledFile:
+    """A file of a sample.
+
+    Attributes:
+        file: path and stored size.
+        text_bytes: of the text that was read.
+        size: what was read, in the unit of the reader's `whole_size`.
+        is_whole: whether all of it was read.
+    """
+
     file: FileInfo
     text_bytes: int
     size: float
@@ -31,7 +45,15 @@ class SampledFile:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusSample:
-    """Blocks `raw` as read, and cleaned without limits and curation; `note` names the part."""
+    """A part of a corpus.
+
+    Attributes:
+        raw: blocks as they were read.
+        blocks: the same cleaned, without limits and curation.
+        is_whole: whether the sample is all of the corpus.
+        note: names the part, for the reader of a page.
+        files: that were read, with how much of each.
+    """
 
     raw: Sequence[RawBlock]
     blocks: Sequence[DocumentBlock]
@@ -47,7 +69,21 @@ def read_sample(
     most_bytes: int = MOST_BYTES,
     layouts: Mapping[str, str] | None = None,
 ) -> CorpusSample:
-    """Read a small corpus, or beginnings of files spread over a large one; raise as readers."""
+    """Read a small corpus whole, or the beginnings of files spread over a large one.
+
+    Args:
+        config: of `vocab` or `preprocess`.
+        files: of the corpus.
+        most_bytes: of text; documents are read whole, so that a few more are possible.
+        layouts: of plain text files by path; found here if None.
+
+    Returns:
+        The sample, at least one block of it if there is any text.
+
+    Raises:
+        UsageError: a file does not fit the config.
+        InputError: a file is damaged.
+    """
     places = np.linspace(0, len(files) - 1, min(len(files), _MOST_FILES)).round().astype(int)
     chosen = [files[place] for place in np.unique(places)]
     rules = DocumentRules.from_config(config)
@@ -105,7 +141,7 @@ def _first_blocks(blocks: Iterator[RawBlock], share: int) -> tuple[list[RawBlock
 
 
 def text_scale(config: CorpusSection, sample: CorpusSample, files: Sequence[FileInfo]) -> float:
-    """Estimates the text of a corpus over that of a sample, 1 or more.
+    """Estimate the text of a corpus over that of a sample, 1 or more.
 
     Extrapolates by bytes before compression inside a file (for Parquet, of the text column), and by
     stored bytes to files that were not read.
@@ -118,6 +154,7 @@ def text_scale(config: CorpusSection, sample: CorpusSample, files: Sequence[File
 
 
 def _text_bytes(config: CorpusSection, sampled: SampledFile) -> float:
+    """Estimate the bytes of text of a file from the part of it that was read."""
     if sampled.is_whole or not sampled.size:
         return sampled.text_bytes
     path = sampled.file.path

@@ -1,4 +1,8 @@
-"""The scripts of letters, by their Unicode names."""
+"""The scripts of letters, by their Unicode names.
+
+Python has no table of the property Script, but names of letters begin with it: "LATIN SMALL LETTER
+A", "CJK UNIFIED IDEOGRAPH-4E00".
+"""
 
 from __future__ import annotations
 
@@ -42,6 +46,7 @@ def script_of(character: str) -> str:
 
 def count_scripts(texts: Iterable[str]) -> dict[str, int]:
     """Count letters by script, most frequent first."""
+    # Each code point is looked up once, however often it occurs.
     counts = np.zeros(NUM_CODE_POINTS, np.int64)
     for text in texts:
         points = np.frombuffer(text.encode("utf-32-le"), np.uint32)

@@ -31,15 +31,29 @@ MOST_COMPARED = 50_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Copies:
-    """Documents or lines: all, those like an earlier one but for case, spacing, punctuation."""
+    """Documents or lines, and those that repeat an earlier one but for case, spacing, punctuation.
+
+    Attributes:
+        number: of all.
+        surplus: those that repeat an earlier one.
+        most: the most frequent texts, how often, and where first.
+    """
 
     number: int
     surplus: int
-    most: Sequence[tuple[str, int, str]]  # most frequent texts, how often, and where first
+    most: Sequence[tuple[str, int, str]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NearCopies:
+    """Documents that are nearly the same.
+
+    Attributes:
+        compared: distinct documents.
+        similar: those of them that are near another one.
+        pairs: the most similar: similarity, and place and beginning of both.
+    """
+
     compared: int
     similar: int
     pairs: Sequence[tuple[float, str, str]]
@@ -47,6 +61,15 @@ class NearCopies:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unknown:
+    """Words that the vocabulary does not cover.
+
+    Attributes:
+        words: all words of the sample.
+        fraction: of them that become [UNK].
+        tokens_per_word: of all words.
+        most: the most frequent unknown words, and how often.
+    """
+
     words: int
     fraction: float
     tokens_per_word: float
@@ -54,6 +77,7 @@ class Unknown:
 
 
 def letters_by_script(blocks: Sequence[DocumentBlock]) -> dict[str, int]:
+    """Count the letters of all sentences by script, the most frequent first."""
     bounds = (offsets_and_data(block.sentences) for block in blocks)
     return count_scripts(
         data[offsets[0] : offsets[-1]].tobytes().decode("utf-8") for offsets, data in bounds
@@ -61,7 +85,7 @@ def letters_by_script(blocks: Sequence[DocumentBlock]) -> dict[str, int]:
 
 
 def lengths_of(blocks: Sequence[DocumentBlock]) -> dict[str, np.ndarray]:
-    """Sizes of documents and sentences by unit, int64; words are separated by spaces."""
+    """Return sizes of documents and sentences by unit, int64; words are separated by spaces."""
     found: dict[str, list[np.ndarray]] = {}
     for block in blocks:
         sizes = measure_documents(block)
@@ -85,7 +109,17 @@ def similar_documents(
 ) -> NearCopies:
     """Find documents that `--duplicates near` would find similar; equal ones count once.
 
+    The same signatures and bands as in the job; see `near_duplicates.py` of `pipeline/corpus`.
     Memory: a kilobyte for each of at most MOST_COMPARED documents.
+
+    Args:
+        blocks: of the sample.
+        folded: the words and keys of each block.
+        threshold: least Jaccard similarity.
+        most: pairs to return.
+
+    Returns:
+        The counts, and the most similar pairs.
     """
     keys = np.concatenate([each.document_keys for each in folded])
     firsts = np.sort(np.unique(keys, return_index=True)[1])[:MOST_COMPARED]
@@ -122,6 +156,17 @@ def similar_documents(
 def unknown_words(
     blocks: Sequence[DocumentBlock], vocab: Sequence[str], *, lowercase: Lowercase, most: int
 ) -> Unknown:
+    """Find the words that become [UNK] with a vocabulary.
+
+    Args:
+        blocks: of the sample.
+        vocab: its entries.
+        lowercase: how it was made.
+        most: words to return.
+
+    Returns:
+        The fraction of unknown words, tokens per word, and the most frequent unknown words.
+    """
     counter = WordCounter(lowercase=lowercase, max_word_length=_LONGEST_WORD)
     for block in blocks:
         counter.count(block.sentences)
@@ -150,7 +195,17 @@ def find_copies(
     *,
     most: int,
 ) -> Copies:
-    """Find documents, or lines, with equal keys; their offsets into the sentences show them."""
+    """Find documents, or lines, with equal keys.
+
+    Args:
+        blocks: of the sample.
+        keys_of_blocks: a key of each document or line.
+        offsets_of_blocks: int64 [documents or lines + 1] into the sentences, to show them.
+        most: texts to return.
+
+    Returns:
+        The counts, and the most frequent texts.
+    """
     keys = np.concatenate(keys_of_blocks)
     _, firsts, counts = np.unique(keys, return_index=True, return_counts=True)
     repeated = np.flatnonzero(counts > 1)
@@ -165,7 +220,16 @@ def find_copies(
 def _place_and_text(
     blocks: Sequence[DocumentBlock], offsets_of_blocks: Sequence[np.ndarray], number: int
 ) -> tuple[str, str]:
-    """Of a document or line, counted over the blocks: where its document begins, its beginning."""
+    """Return where the document of a text begins, and the text's beginning.
+
+    Args:
+        blocks: of the sample.
+        offsets_of_blocks: of documents or lines, into the sentences of each block.
+        number: of the document or line, counted over the blocks.
+
+    Returns:
+        `path:line`, and the first sentences.
+    """
     bounds = np.cumsum([0, *(len(offsets) - 1 for offsets in offsets_of_blocks)])
     place = int(np.searchsorted(bounds, number, side="right")) - 1
     block, inside = blocks[place], number - int(bounds[place])
