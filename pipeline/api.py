@@ -66,7 +66,7 @@ class Job:
         console: Console | None = None,
         **keys: Any,
     ) -> dict[str, Any]:
-        """Runs the job, or resumes it; does nothing if its output is finished.
+        """Run the job, or resume it; do nothing if its output is finished.
 
         Args:
             positional: arguments without a flag: the task of `finetune`.
@@ -95,7 +95,8 @@ class Job:
         call = self._call()
         given = {**self._named(positional), **{key: _plain(value) for key, value in keys.items()}}
         known = {field.name for _, field in self._keys()}
-        if unknown := given.keys() - known:
+        unknown = given.keys() - known
+        if unknown:
             listing = f"help(pipeline.{self.name.replace('-', '_')}) lists the keys"
             raise UsageError(
                 "\n".join(
@@ -129,7 +130,7 @@ class Job:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """For editors and notebooks: all config keys with their defaults."""
+        """Return all config keys with their defaults, for editors and notebooks."""
         own = list(inspect.signature(Job.__call__).parameters.values())[1:-1]
         keys = [
             inspect.Parameter(
@@ -143,6 +144,7 @@ class Job:
         return inspect.Signature([*own, *keys], return_annotation=dict[str, Any])
 
     def _help(self) -> str:
+        """Return the text of `help`: what the command does, and all its config keys."""
         call, keys = self._call(), self._keys()
         function = self.name.replace("-", "_")
         needed = [field.name for _, field in keys if field.metadata["required"]]
@@ -168,11 +170,13 @@ class Job:
         return JOBS[self.name]
 
     def _keys(self) -> list[tuple[type[Section], dataclasses.Field]]:
+        """Return the fields of the command's sections, each with its section."""
         from pipeline.cli.config_options import section_fields
 
         return [key for each in self._call().sections for key in section_fields(each)]
 
     def _named(self, positional: Sequence[str]) -> dict[str, str]:
+        """Return arguments without a name by their keys."""
         names = [field.name for _, field in self._keys() if field.metadata["positional"]]
         if len(positional) > len(names):
             raise TypeError(
@@ -189,7 +193,8 @@ def _key_help(section: type[Section], field: dataclasses.Field, tasks: Sequence[
     """
     default = "" if field.metadata["required"] else f" = {field.default!r}"
     words = field.metadata["doc"]
-    if choices := field.metadata["choices"]:
+    choices = field.metadata["choices"]
+    if choices:
         words += f"; one of {', '.join(choices)}"
     if tasks:
         words += f" (only {', '.join(tasks)})"
@@ -201,7 +206,7 @@ def _key_help(section: type[Section], field: dataclasses.Field, tasks: Sequence[
 
 
 def _plain(value: Any) -> Any:
-    """A value as configs have it."""
+    """Return a value as configs have it."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

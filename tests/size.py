@@ -52,8 +52,8 @@ BUDGETS = {
     "pipeline/scoring, pipeline/embedding": Budget(2450, 100),
     "pipeline/jobs": Budget(2300, 100),
     "pipeline/report, pipeline/trying": Budget(4400, 100),
-    "pipeline/proposal, pipeline/demo": Budget(1120, 78),
-    "pipeline/cli": Budget(1370, 87),
+    "pipeline/proposal, pipeline/demo": Budget(1120, 100),
+    "pipeline/cli": Budget(1370, 100),
     "bert_tf, pipeline": Budget(52300, 90),
 }
 

@@ -1,4 +1,7 @@
-"""The commands that show and check artifacts: inspect, report, verify, lineage."""
+"""The commands that show and check artifacts: inspect, report, verify, lineage.
+
+Docstrings of commands are their help.
+"""
 
 from __future__ import annotations
 
@@ -125,6 +128,7 @@ def inspect(
 
 
 def _check_none_given(of_corpus: dict[str, Any]) -> None:
+    """Refuse flags that are only for the page of a corpus."""
     given = [
         "/".join((*each.opts, *each.secondary_opts))
         for each in click.get_current_context().command.params
@@ -138,7 +142,7 @@ def _check_none_given(of_corpus: dict[str, Any]) -> None:
 
 
 def _reading(path: str, of_corpus: dict[str, Any]) -> PreprocessConfig:
-    """How `preprocess` reads a corpus with these flags."""
+    """Return the config by which `preprocess` reads a corpus with these flags."""
     keys = ("text_column", "encoding", "header", "curation", "personal_data", "exclude")
     flags = {key: of_corpus[key] for key in keys}
     flags |= {"input": (path,), "vocab": of_corpus["vocab"] or "vocab.txt", "output": "data"}
@@ -212,6 +216,7 @@ def verify(paths: tuple[str, ...], as_json: bool) -> int:
 
 
 def _verify(path: str, *, err: bool) -> dict[str, Any]:
+    """Compare an artifact with its manifest, print what differs, and return the finding."""
     from pipeline.report.artifact import file_differences, require_manifest
 
     outputs = require_manifest(path).get("outputs", [])

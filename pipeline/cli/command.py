@@ -1,4 +1,8 @@
-"""A command of config sections and a job, for click and `pipeline.api`."""
+"""A command of config sections and a job, for click and `pipeline.api`.
+
+Options become a config, all faults of which are reported at once; then `preflight.py` looks at
+paths and columns; only then is the job's module imported, which takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -71,6 +75,8 @@ _LONGEST_EXAMPLE = 90  # characters of a line, indented
 
 
 class _LimitType(click.ParamType):
+    """The number or fraction of `--max-rejects`."""
+
     name = "limit"
 
     def convert(
@@ -87,41 +93,54 @@ class JobCall:
     """A command that resolves config sections and runs a job on them.
 
     It is called with the options that click has parsed; `pipeline.api` calls its parts.
+
+    Attributes:
+        section: config section with the command's name.
+        job: module of `pipeline.jobs` with `run(*sections, options) -> manifest`, imported when it
+            runs.
+        where: section of the runner or the storage.
+        tasks: declarations of the tasks whose options the command has; its key `task` chooses.
+        summary: first paragraph of the help; by default the docstring of the section.
+        summary_of_task: the same for a task, with its summary as `{}`; without one, tasks have no
+            help of their own.
+        example: command lines for the help.
+        resumes: whether the command has `--resume`.
+        has_rows: whether the job has `--max-rejects`.
+        max_rejects: the default of that; None allows any number.
+        has_health: whether the job has `--strict`.
     """
 
-    section: type[Section]  # config section with the command's name
-    # Module of `pipeline.jobs` with `run(*sections, options) -> manifest`, imported when it runs.
+    section: type[Section]
     job: str
-    where: type[Section] | None = None  # section of the runner or the storage
-    # Declarations of the tasks whose options the command has; its key `task` chooses.
+    where: type[Section] | None = None
     tasks: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    summary: str = ""  # first paragraph of the help; by default the docstring of the section
-    # The same for a task, with its summary as `{}`; without one, tasks have no help of their own.
+    summary: str = ""
     summary_of_task: str = ""
     example: str = ""
     resumes: bool = False
-    has_rows: bool = False  # whether the job has `--max-rejects`
-    max_rejects: str | None = None  # its default; None allows any number
-    has_health: bool = False  # whether the job has `--strict`
+    has_rows: bool = False
+    max_rejects: str | None = None
+    has_health: bool = False
 
     @property
     def name(self) -> str:
+        """Return the command's name."""
         return self.section.section_name.replace("_", "-")
 
     @cached_property
     def sections(self) -> tuple[AnySection, ...]:
-        """Config sections in the order in which the job's `run` takes them."""
+        """Return the config sections in the order in which the job's `run` takes them."""
         options = {name: task.options for name, task in self.tasks.items()}
         variants = Variants(common=self.section, key="task", sections=options)
         return (variants if options else self.section, *filter(None, [self.where]))
 
     @property
     def about(self) -> str:
-        """The first paragraph of the help, and what follows it."""
+        """Return the first paragraph of the help, and what follows it."""
         return self.summary or " ".join((self.section.__doc__ or "").split())
 
     def tasks_of_keys(self) -> dict[str, list[str]]:
-        """List by key the tasks that have it; keys of every task are left out."""
+        """Return the tasks that have a key, by key; keys of every task are left out."""
         found: dict[str, list[str]] = {}
         common = {field.name for field in dataclasses.fields(self.section)}
         for name, task in self.tasks.items():
@@ -131,6 +150,7 @@ class JobCall:
         return found
 
     def command(self) -> JobCommand:
+        """Return the command for click, with one of its own for the help of each task."""
         example = "\n".join((self.example, *(task.example for task in self.tasks.values())))
         command = JobCommand(
             self.name,
@@ -157,6 +177,7 @@ class JobCall:
         return command
 
     def _general_options(self) -> list[click.Parameter]:
+        """Return the options that are no config keys, as far as the job has them."""
         max_rejects = click.Option(
             ["--max-rejects"],
             type=_LimitType(),
@@ -177,7 +198,19 @@ class JobCall:
         verbose: bool,
         **given: Any,
     ) -> int:
-        """Return the exit code."""
+        """Run the command as click calls it.
+
+        Args:
+            config: path of a YAML file.
+            assignments: `section.key=value` texts.
+            as_json: whether to print the manifest.
+            quiet: whether to print only warnings and errors.
+            verbose: whether to print all output of libraries.
+            **given: options that are config keys, and those of the run.
+
+        Returns:
+            The exit code.
+        """
         how = {name: given.pop(name) for name in _RUN_OPTIONS & given.keys()}
         resolved = self.resolve(config, given, assignments)
         with filtered_third_party_output(verbose=verbose) as (own_stderr, log):
@@ -197,9 +230,18 @@ class JobCall:
             return 0 if complaint is None else complaint.exit_code
 
     def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:
-        """Run the job unless its output is finished; return its manifest.
+        """Run the job unless its output is finished.
 
-        Raises UsageError if the process was forked after TensorFlow was used; and the job's errors.
+        Args:
+            resolved: the sections, in the order of `sections`.
+            options: how the command runs.
+
+        Returns:
+            The manifest, with `already_done` if the job did not run.
+
+        Raises:
+            UsageError: the process was forked after TensorFlow was used.
+            BertPipelineError: the request is wrong, or the job failed.
         """
         finished = check_request(self.name, resolved, overwrite=options.overwrite)
         if finished is not None:
@@ -219,7 +261,19 @@ class JobCall:
     def resolve(
         self, config: str | None, flags: dict[str, Any], assignments: tuple[str, ...] = ()
     ) -> list[Section]:
-        """Build the sections from YAML, flags and `--set`; raise ConfigError with all faults."""
+        """Build the sections from YAML, flags and `--set`.
+
+        Args:
+            config: path of a YAML file.
+            flags: values by key; those of other sections are left out.
+            assignments: `section.key=value` texts.
+
+        Returns:
+            The sections, in the order of `sections`.
+
+        Raises:
+            ConfigError: with all faults.
+        """
         read = [section.section_name for section in self.sections]
         others = set(SECTIONS).difference(read)
         faults = [
@@ -239,6 +293,7 @@ class JobCall:
 
 
 def _note_fork() -> None:
+    """Remember that this process was forked from one in which TensorFlow had started threads."""
     runtime = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
     if getattr(runtime, "_initialized", False):
         _FORKED_AFTER_TENSORFLOW.append(os.getpid())
@@ -250,7 +305,16 @@ os.register_at_fork(after_in_child=_note_fork)
 def complaint_of_run(
     manifest: dict[str, Any], config: Section, options: RunOptions
 ) -> BertPipelineError | None:
-    """The error of a finished job with too many rejects, or warnings under `--strict`."""
+    """Return the error of a finished job: too many rejects, or warnings under `--strict`.
+
+    Args:
+        manifest: of the job.
+        config: its first section.
+        options: with the limit and `strict`.
+
+    Returns:
+        The error, of which the caller prints the lines; None if there is nothing to complain of.
+    """
     if options.max_rejects is not None and manifest:
         excess = excess_of(options.max_rejects, config, manifest["counts"])
         if excess is not None:
@@ -263,7 +327,7 @@ def complaint_of_run(
 
 
 def _indent(example: str) -> str:
-    """Indent the example and breaks long lines before an option."""
+    """Indent the example, and break long lines before an option."""
     lines = []
     for line in example.strip().splitlines():
         first, *options = line.split(" --")

@@ -1,4 +1,9 @@
-"""Config sections as the options and arguments of a command, so that flags and YAML never drift."""
+"""Config sections as the options and arguments of a command, so that flags and YAML never drift.
+
+A key is declared once, as a field of a section with its documentation, bounds and choices. It
+becomes a flag, unless it is `advanced`: such keys are for `--config` and `--set` only, and
+`--help-all` lists them.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +51,14 @@ AnySection = type[Section] | Variants
 
 
 class JobCommand(PlainCommand):
-    """Lists its options in groups, and keys without a flag by `--help-all`."""
+    """A command of config sections, whose options are listed in groups.
+
+    Keys without a flag are listed by `--help-all`.
+
+    Attributes:
+        groups: parameters by the heading of the help.
+        further_keys: spelling and documentation of keys without a flag.
+    """
 
     def __init__(
         self,
@@ -76,7 +88,8 @@ class JobCommand(PlainCommand):
         for title, group in self.groups.items():
             if title == _GENERAL and help_option is not None:
                 group = [*group, help_option]
-            if rows := list(filter(None, (each.get_help_record(ctx) for each in group))):
+            rows = list(filter(None, (each.get_help_record(ctx) for each in group)))
+            if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
         if self.further_keys and ctx.meta.get(_SHOWS_ALL):
@@ -89,11 +102,14 @@ class JobCommand(PlainCommand):
 
 
 class ListedArgument(click.Argument):
+    """An argument that the help lists like an option."""
+
     def __init__(self, declarations: Sequence[str], *, doc: str, **options: Any):
         super().__init__(declarations, **options)
         self.doc = doc
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """Return the placeholder and the documentation."""
         return str(self.metavar), self.doc
 
 
@@ -115,7 +131,7 @@ _HELP_ALL = click.Option(
 
 
 def _several(section: AnySection) -> set[str]:
-    """The fields that hold several values in the section or any variant."""
+    """Return the fields that hold several values in the section or any variant."""
     return {
         field.name
         for variant in _variants(section)
@@ -131,7 +147,7 @@ def _variants(section: AnySection) -> list[type[Section]]:
 
 
 def section_fields(section: AnySection) -> list[tuple[type[Section], dataclasses.Field]]:
-    """Each field of a section or of all variants once, with its section, in the order of help."""
+    """Return each field of a section or of all variants once, with its section, as in the help."""
     found: dict[str, tuple[type[Section], dataclasses.Field]] = {}
     for variant in _variants(section):
         for field in dataclasses.fields(variant):
@@ -140,6 +156,7 @@ def section_fields(section: AnySection) -> list[tuple[type[Section], dataclasses
 
 
 def _heading(section: type[Section], field: dataclasses.Field) -> str:
+    """Return the heading of the help that a key is under."""
     if field.metadata["required"] or field.metadata["common"]:
         return _COMMON
     if field.name.endswith(COLUMN) or field.name in _HEADINGS[_FILES].split():
@@ -151,7 +168,7 @@ def _heading(section: type[Section], field: dataclasses.Field) -> str:
 
 
 def _place(listed: tuple[type[Section], dataclasses.Field]) -> tuple[int, int]:
-    """By heading, then as the heading names the keys; arguments come first, the output last."""
+    """Sort by heading, then as the heading names the keys; arguments are first, the output last."""
     heading, field = _heading(*listed), listed[1]
     if heading == _COMMON:
         return 0, -1 if field.metadata["positional"] else int(field.name == "output")
@@ -196,7 +213,7 @@ def _flag(section: type[Section], field: dataclasses.Field, *, many: bool) -> cl
 
 
 def _value_type(field: dataclasses.Field, choices: Collection[str] | None) -> click.ParamType:
-    """Read a value as it is, and tells a shell how to complete it."""
+    """Return a type that reads a value as it is, and tells a shell how to complete it."""
     if choices:
         return ConfigChoice(list(choices))
     is_path = field.metadata["reads"] or field.name == "output"
@@ -204,19 +221,20 @@ def _value_type(field: dataclasses.Field, choices: Collection[str] | None) -> cl
 
 
 def _metavar(field: dataclasses.Field, kind: type) -> str | None:
-    """The placeholder in help; None to show the choices."""
+    """Return the placeholder in help; None to show the choices."""
     if field.metadata["choices"]:
         return "NAME" if _long_choices(field) else None
     return {int: "N", float: "X"}.get(kind, "TEXT")
 
 
 def _long_choices(field: dataclasses.Field) -> str:
+    """Return the choices for the text of the help if they are too many for the placeholder."""
     choices = field.metadata["choices"] or ()
     return f": {', '.join(choices)}" if len("|".join(choices)) > _WIDEST_CHOICES else ""
 
 
 def _shown(value: Any) -> str:
-    """A default as the command line takes it; empty for none."""
+    """Return a default as the command line takes it; "" for none."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -225,6 +243,7 @@ def _shown(value: Any) -> str:
 
 
 def _further_key(section: type[Section], field: dataclasses.Field) -> tuple[str, str]:
+    """Return the spelling of a key without a flag, with default and choices, and its meaning."""
     shown = _shown(field.default)
     spelling = f"{section.section_name}.{field.name}" + (f"={shown}" if shown else "")
     choices, doc = field.metadata["choices"] or (), field.metadata["doc"]

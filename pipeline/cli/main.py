@@ -1,4 +1,8 @@
-"""`bert-pipeline`: finds the command, runs it, turns failures into one line and an exit code."""
+"""`bert-pipeline`: finds the command, runs it, turns failures into one line and an exit code.
+
+A new command needs a line in `COMMANDS`, and a `JobCall` in `jobs.py` or a function in a file of
+`_FILES`.
+"""
 
 from __future__ import annotations
 
@@ -65,12 +69,14 @@ RUN_MODELS = frozenset(
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module only when that command is asked for."""
+    """Imports a command's module only when that command is asked for, so that help is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of the data flow."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command by its name; None if there is no such."""
         if name not in COMMANDS:
             return None
         if name not in _FILES:
@@ -78,14 +84,18 @@ class LazyGroup(click.Group):
 
             return JOBS[name].command()
         module = importlib.import_module(f"pipeline.cli.{_FILES[name]}")
-        command: click.Command = getattr(module, name + "_" * keyword.iskeyword(name))  # try_
+        # `try` is a word of Python, so its function is called `try_`.
+        attribute = f"{name}_" if keyword.iskeyword(name) else name
+        command: click.Command = getattr(module, attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with their summaries, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(self, ctx: click.Context, args: list[str]):
+        """Name the nearest command if there is none of that name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             cure = did_you_mean(args[0], COMMANDS, otherwise=f"known: {', '.join(COMMANDS)}")
             raise click.UsageError(f"no command {args[0]!r}; {cure}", ctx)
@@ -129,7 +139,11 @@ def bert_pipeline(context: click.Context) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line, by default the process's own, and exits with its code."""
+    """Run the command line, and exit with its code.
+
+    Args:
+        arguments: without the program's name; by default those of this process.
+    """
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in RUN_MODELS:
         keep_freed_memory()
@@ -147,6 +161,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
+    """Run the command line, and return its exit code."""
     try:
         with raising_on_signals():
             return bert_pipeline.main(arguments, "bert-pipeline", standalone_mode=False) or 0
@@ -166,6 +181,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _explain(error: Exception) -> int:
+    """Print a failure in the words of its reader, and return its exit code."""
     known = _known_cause(error)
     if os.environ.get("BERT_PIPELINE_TRACEBACK"):
         traceback.print_exception(error)
@@ -208,13 +224,14 @@ def _explanation(error: Exception, known: BaseException | None) -> str:
 
 
 def _name_log(error: Exception) -> None:
-    """Points to the log, unless the error is complete without it."""
+    """Point to the log, unless the error is complete without it."""
     for note in getattr(error, "__notes__", ()):
         if isinstance(note, LogNote):
             click.echo(f"log: {note}", err=True)
 
 
 def _known_cause(error: BaseException) -> BaseException | None:
+    """Return the first error in the chain of causes that has an explanation of its own."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, BertPipelineError | OSError):

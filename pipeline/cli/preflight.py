@@ -1,4 +1,8 @@
-"""Finds wrong paths, packages and columns without loading TensorFlow and Beam."""
+"""Finds wrong paths, packages and columns without loading TensorFlow and Beam.
+
+Libraries take seconds to load and data minutes to read: a misspelled path shall not cost them.
+Whatever this misses, the job finds.
+"""
 
 from __future__ import annotations
 
@@ -56,9 +60,18 @@ def check_request(
 ) -> dict[str, Any] | None:
     """Check a request as far as is possible without slow imports; the job checks all of it again.
 
-    Returns the manifest of a finished, matching output, else None. Raises ConfigError with all
-    wrong paths, UsageError for missing packages or columns, or another config; InputError for
-    damaged files.
+    Args:
+        command: its name.
+        sections: in the order of the command.
+        overwrite: whether an output may be replaced.
+
+    Returns:
+        The manifest of a finished output that matches the request, else None.
+
+    Raises:
+        ConfigError: with all wrong paths.
+        UsageError: a package or column is missing, or the output was made with another config.
+        InputError: a file is damaged.
     """
     config = sections[0]
     inputs = (each for section in sections for each in _inputs(section))
@@ -82,7 +95,16 @@ def check_request(
 
 
 def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
-    """Return a line on a wrong local input path, with the cure; None if it is fine or remote."""
+    """Find out what is wrong with a local input path.
+
+    Args:
+        reads: what the path is to be.
+        spelling: of the option or argument, for the message.
+        path: as it was given.
+
+    Returns:
+        A line with the cure; None if the path is fine or remote.
+    """
     if "://" in path:
         return None
     if reads in ("any", "files", "tables"):
@@ -97,7 +119,8 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
         if reads in ("file", "table") and (path == "-" or GLOB_MARK.search(path)):
             cure = READ_AGAIN if path == "-" else "no such file; globs are not expanded here"
             return f"{spelling} {path}: {cure}"
-        if reads == "model" and (download := _hub_hint(spelling, path)):
+        download = _hub_hint(spelling, path) if reads == "model" else None
+        if download is not None:
             return download
         near = _did_you_mean(path) or "; check the path"
         return f"{spelling} {path}: no such file or folder{near}"
@@ -125,6 +148,7 @@ def _inputs(section: Section) -> Iterator[tuple[str, Reads, str]]:
 
 
 def _did_you_mean(path: str) -> str:
+    """Return the name most like a missing one, as the end of a message."""
     place = Path(path)
     if place.is_symlink():
         return f"; it is a broken link to {place.readlink()}"
@@ -136,7 +160,7 @@ def _did_you_mean(path: str) -> str:
 
 
 def _hub_hint(spelling: str, path: str) -> str | None:
-    """How to download a model named as on the Hugging Face Hub; else None."""
+    """Say how to download a model named as on the Hugging Face Hub; None for other names."""
     if not _HUB_ID.fullmatch(path) or (len(Path(path).parts) > 1 and Path(path).parent.is_dir()):
         return None
     folder = Path(path).name
@@ -149,6 +173,7 @@ def _hub_hint(spelling: str, path: str) -> str | None:
 
 
 def _check_output(config: Section, *, overwrite: bool) -> None:
+    """Refuse an output that is an input, has another kind of name, or is not of this command."""
     field, output = fields_of(config)["output"], str(config.as_dict()["output"])
     if isinstance(config, EvaluateConfig):
         check_folder_name(output, "it makes a folder: leave out the extension, or end it with /")
@@ -175,6 +200,7 @@ def _check_output(config: Section, *, overwrite: bool) -> None:
 
 
 def _check_columns(config: RowSection) -> None:
+    """Look for the columns that a job needs in the first files of each of its tables."""
     needed = config.needed_columns
     if isinstance(config, ColumnsSection | TextVectorsSection):
         needed = {**_columns_of_model(config), **needed}
@@ -194,26 +220,29 @@ def _check_columns(config: RowSection) -> None:
 
 
 def _first_tables(pattern: str | None, config: RowSection) -> list[str]:
+    """Return the first local tables that match a pattern."""
     if pattern is None or "://" in pattern:
         return []
     found = _matched(pattern, config)[:_OPENED_FILES]
     chosen = config.format if isinstance(config, CorpusSection) else AUTO
-    return [
-        path
-        for path in found
-        if Path(path).is_file()  # a pipe can be read once
-        and (table := table_format_by_name(path)) is not None
-        and chosen in (AUTO, table)
-    ]
+    tables = []
+    for path in found:
+        kind = table_format_by_name(path)
+        # A pipe can be read once, by the job.
+        if kind is not None and chosen in (AUTO, kind) and Path(path).is_file():
+            tables.append(path)
+    return tables
 
 
 def _matched(pattern: str, config: Section) -> list[str]:
+    """Return the files that match a pattern, without those that the job itself has written."""
     found = sorted(list_local(pattern))
     own = own_files(found, pattern, getattr(config, "output", None))
     return [path for path in found if path not in own]
 
 
 def _check_table(path: str, columns: Sequence[str], config: RowSection) -> None:
+    """Raise if a table lacks columns."""
     from bert_tf.data.tables.cells import check_columns
     from bert_tf.data.tables.dialect import TableDialect
     from bert_tf.data.tables.tables import fixed_columns, read_table_blocks
@@ -233,7 +262,7 @@ def _check_table(path: str, columns: Sequence[str], config: RowSection) -> None:
 
 
 def _columns_of_model(config: ColumnsSection | TextVectorsSection) -> dict[str, str]:
-    """The columns that a model reads by default, with the key that overrides each."""
+    """Return the columns that a model reads by default, with the key that overrides each."""
     model: str | None = getattr(config, "model", None)
     if model is None or "://" in model:
         return {}
@@ -260,18 +289,20 @@ def _columns_of_model(config: ColumnsSection | TextVectorsSection) -> dict[str, 
 
 
 def _finished(command: str, config: Section) -> dict[str, Any] | None:
-    """The manifest of an output that is surely finished and made from the same inputs."""
+    """Return the manifest of an output that is surely finished, and made from the same inputs."""
     output = str(getattr(config, "output", ""))
     if not output or "://" in output or getattr(config, "dry_run", False):
         return None
-    if not Path(output).exists() or (manifest := read_manifest(output)) is None:
+    manifest = read_manifest(output) if Path(output).exists() else None
+    if manifest is None:
         return None
     check_made_by(output, manifest, command)
     if former_defaults(config):
         config = with_kept_choices(config)
     read = {field.name: "" for field in dataclasses.fields(config) if field.metadata["reads"]}
     spec = JobSpec(config=config, inputs=read)
-    saved, now = manifest.get("config", {}), spec.kept_config
+    saved = manifest.get("config", {})
+    now = spec.kept_config
     # What is left to the job is in the manifest as it chose.
     keys = [
         key
@@ -288,6 +319,7 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
 
 
 def _are_inputs_same(config: Section, manifest: Mapping[str, Any]) -> bool:
+    """Return whether the inputs are those of the manifest, by path and content."""
     recorded: dict[str, list[str]] = {}
     for each in manifest.get("inputs", []):
         recorded.setdefault(config_key(each.get("key", "")), []).append(each["path"])
@@ -313,6 +345,7 @@ def _are_inputs_same(config: Section, manifest: Mapping[str, Any]) -> bool:
 
 
 def _is_tidy(output: str) -> bool:
+    """Return whether an output has no leftovers that a job would remove."""
     place = Path(output)
     if place.is_dir():
         return not (place / INPUTS).exists()

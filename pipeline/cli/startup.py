@@ -34,12 +34,17 @@ def raising_on_signals() -> AbstractContextManager[None]:
     """Raise `Terminated` at the first SIGTERM inside the block, `KeyboardInterrupt` at Ctrl-C.
 
     A second SIGTERM ends the process at once. Does nothing outside the main thread.
+
+    Returns:
+        The block, as a context manager.
     """
 
     def handle(number: signal.Signals, restore: Callable[[], None]) -> None:
         restore()
         # With an argument: Beam names its step there, and replaces exceptions that have none.
-        raise (Terminated if number == signal.SIGTERM else KeyboardInterrupt)("stopped")
+        if number == signal.SIGTERM:
+            raise Terminated("stopped")
+        raise KeyboardInterrupt("stopped")
 
     return handling_signals(handle)
 
@@ -68,7 +73,8 @@ def share_gpus(*, runs_models: bool) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = HIDDEN
         return
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    if gpus := nvidia_gpus():
+    gpus = nvidia_gpus()
+    if gpus:
         flags = os.environ.setdefault("XLA_FLAGS", _CUBLAS_ONLY)
         made_for = f"{version('tensorflow')} {flags} {gpus}"
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -78,9 +84,15 @@ def share_gpus(*, runs_models: bool) -> None:
 
 @contextmanager
 def filtered_third_party_output(*, verbose: bool) -> Iterator[tuple[TextIO, JobLog | None]]:
-    """Lead file descriptor 2 through `noise_filter.py`; with `verbose`, let all of it through.
+    """Lead file descriptor 2 through `noise_filter.py`.
 
-    Does nothing where `sys.stderr` is redirected. Yields the stream for our own lines and the log.
+    Does nothing where `sys.stderr` is redirected.
+
+    Args:
+        verbose: whether to let all of it through.
+
+    Yields:
+        The stream for our own lines, and the log of what was filtered out; None without a filter.
     """
     if verbose:
         be_verbose()

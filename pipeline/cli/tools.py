@@ -1,4 +1,7 @@
-"""The commands around the pipeline: init, try, demo, schema, doctor."""
+"""The commands around the pipeline: init, try, demo, schema, doctor.
+
+Docstrings of commands are their help.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ def init(
     verbose: bool,
     **how: Any,
 ) -> None:
-    """Inspect labeled rows and writes a commented config to fine-tune on them.
+    """Inspect labeled rows and write a commented config to fine-tune on them.
 
     Detects encoding and columns, shows labels, lengths, duplicates and unusable rows, proposes
     sequence length, batch size, learning rate and epochs, and times training steps on the rows.
@@ -97,6 +100,11 @@ def init(
 
 
 def _installed_weights() -> str:
+    """Return the folder of the package with pretrained weights.
+
+    Raises:
+        UsageError: it is not installed.
+    """
     from pipeline.demo.plan import WEIGHTS_PACKAGE, find_weights
 
     try:

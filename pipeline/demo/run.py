@@ -37,11 +37,20 @@ _RUNNER = RunnerConfig()
 
 
 def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]:
-    """Run every stage that is not finished yet and shows the results.
+    """Run every stage that is not finished yet, and show the results.
 
-    Returns `pretraining`, `complaints` and `cities` (metrics by name), `files` (path by meaning)
-    and `seconds`. Raises UsageError without weights, or if the folder has another release's demo,
-    or one that is running.
+    Args:
+        output: folder of the demo.
+        weights: folder to fine-tune from; None for the package with MiniLM.
+        options: how the jobs run.
+
+    Returns:
+        `pretraining`, `complaints` and `cities` (metrics by name), `files` (path by meaning) and
+        `seconds`.
+
+    Raises:
+        UsageError: there are no weights, or the folder has another release's demo, or a running
+            one.
     """
     if Path(output).is_file():
         raise UsageError(f"--output {output}: is a file; give a folder")
@@ -85,6 +94,7 @@ def _run_stages(folder: Path, weights: Path, options: RunOptions) -> dict[str, A
 
 
 def _write_inputs(plan: DemoPlan, options: RunOptions) -> None:
+    """Write data files and corpus, unless they are there from an earlier run."""
     console = options.console
     console.info("== corpus: sentences from the documentation of the installed packages")
     write_data(plan.data)
@@ -97,6 +107,7 @@ def _write_inputs(plan: DemoPlan, options: RunOptions) -> None:
 
 
 def _run_task(title: str, task: TaskPlan, options: RunOptions) -> dict[str, Any]:
+    """Fine-tune, evaluate, export and score; return the metrics on held-out rows."""
     _run(f"{title}: fine-tuning", finetuning, options, task.finetune)
     metrics = _run(f"{title}: held-out rows", evaluation, options, task.evaluate)["metrics"]
     _run(f"{title}: a SavedModel that takes text", exporting, options, task.export)
@@ -105,6 +116,7 @@ def _run_task(title: str, task: TaskPlan, options: RunOptions) -> dict[str, Any]
 
 
 def _run(title: str, job: Any, options: RunOptions, *sections: Section) -> dict[str, Any]:
+    """Run a job after showing the command line that does the same."""
     options.console.info(f"\n== {title}")
     options.console.info("$ " + command_line(sections[0]))
     return job.run(*sections, options)
@@ -127,6 +139,14 @@ def _made_files(plan: DemoPlan) -> dict[str, str]:
 
 
 def describe_pretraining(run: Path) -> tuple[dict[str, float], list[str]]:
+    """Describe a run of pretraining.
+
+    Args:
+        run: its folder.
+
+    Returns:
+        The first and last measures on held-out documents, and lines with the curve of the loss.
+    """
     metrics = run / "metrics.jsonl"
     lines = [
         "a tiny BERT pretrained from scratch, masked-LM + next-sentence",
@@ -136,7 +156,8 @@ def describe_pretraining(run: Path) -> tuple[dict[str, float], list[str]]:
     first, last = evaluations[0], evaluations[-1]
     measures: dict[str, float] = {}
     for key in ("loss", "mlm_loss", "mlm_accuracy", "nsp_accuracy"):
-        measures[f"first_{key}"], measures[key] = first[key], last[key]
+        measures[f"first_{key}"] = first[key]
+        measures[key] = last[key]
         lines.append(
             f"  held-out documents: {key} {first[key]:.3f} at step {first['step']}, "
             f"{last[key]:.3f} at step {last['step']}"
@@ -145,6 +166,7 @@ def describe_pretraining(run: Path) -> tuple[dict[str, float], list[str]]:
 
 
 def describe_classification(metrics: dict[str, Any], scored: Path) -> list[str]:
+    """Return lines with the measures on held-out rows, and new rows with their predictions."""
     lines = [
         f"complaints, held-out rows: accuracy {metrics['accuracy']:.3f}, "
         f"macro F1 {metrics['macro_f1']:.3f}",
@@ -159,6 +181,7 @@ def describe_classification(metrics: dict[str, Any], scored: Path) -> list[str]:
 
 
 def describe_answers(metrics: dict[str, Any], scored: Path) -> list[str]:
+    """Return lines with the measures on held-out questions, and answers to new questions."""
     lines = [
         f"cities, held-out questions: exact match {metrics['exact_match']:.1f}, "
         f"F1 {metrics['f1']:.1f} (of 100)",
@@ -174,13 +197,13 @@ def describe_answers(metrics: dict[str, Any], scored: Path) -> list[str]:
 
 
 def align(rows: list[tuple[str, str]]) -> list[str]:
-    """Two indented columns, the first as wide as its longest text."""
+    """Return two indented columns, the first as wide as its longest text."""
     width = max((len(first) for first, _ in rows), default=0)
     return [f"  {first:<{width}}  {second}" for first, second in rows]
 
 
 def command_line(section: Section) -> str:
-    """The `bert-pipeline` command with every key that differs from its default."""
+    """Return the `bert-pipeline` command with every key that differs from its default."""
     fields = dataclasses.fields(section)
     arguments = [field.name for field in fields if field.metadata["positional"]]
     keys = [field.name for field in fields if field.name not in arguments]

@@ -26,9 +26,17 @@ def commented_yaml(
     heading: Sequence[str],
     hints: Sequence[str] = (),
 ) -> str:
-    """Write a config section with its keys in the order of `values`.
+    """Write a config section.
 
-    `reasons` are comments by key; `heading` and `hints` are comments above and below the section.
+    Args:
+        section: its name.
+        values: its keys, in the order in which they are written.
+        reasons: a comment for some keys.
+        heading: comments above the section.
+        hints: comments below its keys.
+
+    Returns:
+        YAML, in which short values have their reason beside them, others above.
     """
     lines = [*map(_comment, heading), f"{section}:"]
     for key, value in values.items():
@@ -43,12 +51,21 @@ def commented_yaml(
 
 
 def _comment(text: str) -> str:
-    """A name of a file or column with line breaks would add keys."""
+    """Write a comment in one line: a file's or column's name with line breaks would add keys."""
     return f"# {' '.join(printable(text).splitlines())}"
 
 
 def option_words(config: Section, names: Iterable[str], *, section: str) -> list[str]:
-    """Options for values that are not the default: flags, and `--set` for keys without one."""
+    """Return options for values that are not the default: flags, and `--set` for keys without one.
+
+    Args:
+        config: the section.
+        names: of the keys to write, in this order.
+        section: its name, for `--set`.
+
+    Returns:
+        The words of a command line, not quoted yet.
+    """
     words, fields = [], fields_of(config)
     for name in names:
         field, value = fields[name], getattr(config, name)
@@ -66,14 +83,18 @@ def option_words(config: Section, names: Iterable[str], *, section: str) -> list
 
 
 def config_file(path: str, *, overwrite: bool) -> Path:
-    """Return the path to write; raise UsageError if it exists and may not be replaced."""
+    """Return the path to write.
+
+    Raises:
+        UsageError: it exists, and may not be replaced.
+    """
     if Path(path).exists() and not overwrite:
         raise UsageError(f"{path}: exists; name another file with --output, or give --overwrite")
     return Path(path)
 
 
 def time_line(seconds: float, steps: int, timed: MeasuredSteps | TriedStep, about: str) -> str:
-    """Describe the estimated time of a run, and its basis."""
+    """Describe the estimated time of a run, and what it is based on."""
     return (
         f"{shown_duration(seconds)} for {quantity(steps, 'step')} of {timed.seconds:.2f} s "
         f"({about}; {quantity(timed.count, 'step')} timed)"

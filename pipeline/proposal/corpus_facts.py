@@ -28,10 +28,19 @@ _SCRIPTS_SHOWN = 3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusFacts:
-    """A corpus as estimated from a sample, whose text times `scale` is that of the corpus.
+    """A corpus as estimated from a sample.
 
-    `document_words` and `document_sentences`, int64, `duplicates` (copies of earlier documents) and
-    `similar` (fraction of near copies) are of the sample. `about` goes before an amount.
+    Attributes:
+        sample: the part that was read.
+        scale: the text of the corpus over that of the sample.
+        about: goes before an amount; "" if the sample is all.
+        document_words: int64 [documents], of the sample.
+        document_sentences: int64 [documents], of the sample.
+        duplicates: documents of the sample that equal an earlier one.
+        similar: fraction of the sample's distinct documents that are near another one.
+        letters: of the sample, by script.
+        vocab_size: that suits the corpus.
+        sample_tokens: of the sample, with a vocabulary of this size.
     """
 
     sample: CorpusSample
@@ -47,19 +56,22 @@ class CorpusFacts:
 
     @property
     def documents(self) -> int:
+        """Return the documents of the corpus."""
         return round(self.scale * len(self.document_words))
 
     @property
     def words(self) -> int:
+        """Return the words of the corpus."""
         return round(self.scale * int(self.document_words.sum()))
 
     @property
     def tokens(self) -> int:
+        """Return the tokens of the corpus."""
         return round(self.scale * self.sample_tokens)
 
     @property
     def document_tokens(self) -> np.ndarray:
-        """Estimated tokens of each document of the sample, float64."""
+        """Return the tokens of each document of the sample, estimated from its words, float64."""
         return self.document_words * (self.sample_tokens / max(int(self.document_words.sum()), 1))
 
 
@@ -69,10 +81,15 @@ def look_at_corpus(
     """Read a sample, or all of a small corpus.
 
     Args:
+        config: how to read it.
+        files: of the corpus.
         layouts: of plain text files, by path.
 
+    Returns:
+        What the settings are chosen by.
+
     Raises:
-        InputError: it has no text.
+        InputError: the corpus has no text.
     """
     sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES, layouts=layouts)
     blocks = [block for block in sample.blocks if block.num_documents]
@@ -81,7 +98,8 @@ def look_at_corpus(
             f"{', '.join(config.input)}: no text found; if the text is not in the column "
             f'"{config.text_column}", name it with --set preprocess.text_column=…'
         )
-    lengths, folded = lengths_of(blocks), list(map(fold_block, blocks))
+    lengths = lengths_of(blocks)
+    folded = list(map(fold_block, blocks))
     near = similar_documents(blocks, folded, threshold=config.near_duplicate_threshold, most=0)
     keys = np.concatenate([each.document_keys for each in folded])
     scale = 1.0 if sample.is_whole else text_scale(config, sample, files)
@@ -103,6 +121,7 @@ def look_at_corpus(
 
 
 def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) -> Iterator[str]:
+    """Yield lines on a corpus for the user: files, encoding, amounts, lengths, scripts, copies."""
     stored = shown_size(sum(file.bytes for file in files))
     part = "all read" if facts.sample.is_whole else "a sample read, from files spread over them"
     yield f"  files       {quantity(len(files), 'file')}, {stored}; {part}"
@@ -131,7 +150,11 @@ def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) ->
 def _vocabulary(
     blocks: Sequence[DocumentBlock], lowercase: Lowercase, scale: float
 ) -> tuple[int, int]:
-    """The size that suits the corpus, and the sample's tokens with it."""
+    """Return the size of vocabulary that suits the corpus, and the sample's tokens with it.
+
+    One vocabulary of the largest size is learned; merges come in order of frequency, so that each
+    smaller one is its beginning.
+    """
     counter = WordCounter(lowercase=lowercase, max_word_length=VocabConfig.max_word_length)
     for block in blocks:
         counter.count(block.sentences)

@@ -1,4 +1,9 @@
-"""`init` of a task: from a file of labeled rows to a commented config for `finetune`."""
+"""`init` of a task: from a file of labeled rows to a commented config for `finetune`.
+
+Columns are found by what they hold (`likely_columns` of the task), lengths by the tokenizer over
+all rows, batch size, learning rate and epochs by `choose_recipe` of `bert_tf/tasks/running`, and
+the time by training steps on the rows, of which the trained weights are thrown away.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +51,7 @@ _HINTS = (
 
 
 def column_lines(table: TableSketch) -> Iterator[str]:
+    """Yield a table of the columns: kind, cells that are filled, different values, an example."""
     width = max(len("column"), *(len(each.name) for each in table.columns))
     yield f"  {'column':{width}}  {'kind':6}  {'filled':>6}  {'different':>9}  example"
     for each in table.columns:
@@ -58,7 +64,14 @@ def column_lines(table: TableSketch) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Draft:
-    """Values and comments by key, in the order of writing; the user has set the keys in `given`."""
+    """A config in the making.
+
+    Attributes:
+        options: the section of the task.
+        values: by key, in the order of writing.
+        given: keys that the user has set, which are kept.
+        reasons: comments by key.
+    """
 
     options: type[FinetuneConfig]
     values: dict[str, Any]
@@ -66,7 +79,7 @@ class Draft:
     reasons: dict[str, str]
 
     def config(self, **changes: Any) -> FinetuneConfig:
-        """The section, with changes to keys that the user has not set."""
+        """Return the section, with changes to keys that the user has not set."""
         free = {key: value for key, value in changes.items() if key not in self.given}
         return build_section(self.options, {**self.values, **free})
 
@@ -74,9 +87,22 @@ class Draft:
 def draft_config(
     task: str, source: str, *, init: str, run: str, assignments: tuple[str, ...], console: Console
 ) -> Draft:
-    """Find encoding and columns of a file of labeled rows, and shows them on the console.
+    """Find encoding and columns of a file of labeled rows, and show them on the console.
 
-    Raises InputError or UsageError if the file cannot be read, or lacks a column.
+    Args:
+        task: its name.
+        source: the file.
+        init: the model to start from.
+        run: output of the run that is proposed.
+        assignments: `finetune.key=value` texts of the user.
+        console: for the columns, and for columns that might be meant instead.
+
+    Returns:
+        The config so far.
+
+    Raises:
+        InputError: the file cannot be read.
+        UsageError: it has no column that fits, or an assignment is wrong.
     """
     options = TASKS[task].options
     required = {"task": task, "train": source, "init": init, "output": run}
@@ -110,12 +136,11 @@ def draft_config(
 
 
 def _column_reasons(found: Mapping[str, Any], table: TableSketch) -> dict[str, str]:
-    reasons = {
-        each.name: f"{each.words:.0f} words on average"
-        if each.words >= 2
-        else f"{each.distinct:,} different values"
-        for each in table.columns
-    }
+    reasons = {}
+    for each in table.columns:
+        reasons[each.name] = f"{each.distinct:,} different values"
+        if each.words >= 2:
+            reasons[each.name] = f"{each.words:.0f} words on average"
     names = {key: name for key, name in found.items() if isinstance(name, str)}
     return {key: reasons[name] for key, name in names.items() if name in reasons}
 
@@ -123,9 +148,16 @@ def _column_reasons(found: Mapping[str, Any], table: TableSketch) -> dict[str, s
 def choose_length(
     lengths: np.ndarray, *, in_windows: bool, default: int, longest_of_model: int
 ) -> int:
-    """Return the tokens of a sequence that 99% of the rows fit in.
+    """Choose the tokens of a sequence, so that 99% of the rows fit.
 
-    `lengths`, int [n], include [CLS] and [SEP]. Texts split into windows get the task's `default`.
+    Args:
+        lengths: int [rows], of the whole sequences with [CLS] and [SEP].
+        in_windows: whether long texts are split into windows, which takes the task's length.
+        default: the task's length.
+        longest_of_model: its position embeddings.
+
+    Returns:
+        A multiple of 16, at least 32, unless the model reads fewer.
     """
     if in_windows:
         return min(default, longest_of_model)
@@ -144,14 +176,21 @@ def propose(
     overwrite: bool = False,
     console: Console,
 ) -> dict[str, Any]:
-    """Inspect labeled rows and writes a config to fine-tune on them.
+    """Inspect labeled rows and write a config to fine-tune on them.
 
-    Names the file after source and task by default; keeps the `finetune.key=value` assignments.
+    Args:
+        task: its name.
+        source: the file of rows.
+        init: the model to start from.
+        output: the config to write; named after source and task by default.
+        assignments: `finetune.key=value` texts, which are kept.
+        overwrite: whether to replace the config.
+        console: for what was found.
 
     Returns:
         Path and settings of the config, and what they follow from: `duplicates` are rows with the
-        texts of an earlier row, `tokens` quantiles of the lengths of sequences, `seconds` estimated
-        for the start, all steps and evaluations; `next` is the command line to run.
+            texts of an earlier row, `tokens` quantiles of the lengths of sequences, `seconds`
+            estimated for the start, all steps and evaluations; `next` is the command line to run.
 
     Raises:
         UsageError: no such file or model; no fitting column; the file to write exists.
@@ -252,7 +291,7 @@ def _write(
     shape: str,
     console: Console,
 ) -> dict[str, Any]:
-    """Write the config and adds `next` to the facts."""
+    """Write the config, and add `next` to the facts."""
     times = (facts["seconds"], facts["steps"], measured)
     console.info(f"  time here   {time_line(*times, f'{measured.precision}, {shape}')}")
     command = shlex.join(["bert-pipeline", "finetune", "--config", facts["config"]])
@@ -272,6 +311,8 @@ def _settings(
     """Return the values of the config that follow from the rows, by key, and the recipe in them.
 
     Args:
+        model: to start from.
+        survey: of all rows.
         config: with the values of the user; those of the recipe are kept.
         held_out: fraction of the rows that is not trained on.
     """

@@ -1,4 +1,7 @@
-"""`init pretrain`: from a corpus to a commented config for `vocab`, `preprocess` and `train`."""
+"""`init pretrain`: from a corpus to a commented config for `vocab`, `preprocess` and `train`.
+
+The rules and the papers they come from are in `pretraining_recipe.py`.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +63,18 @@ _SHARED = {"lowercase", "keep_accents", *(each.name for each in dataclasses.fiel
 def given_settings(
     source: str, target: Path, assignments: tuple[str, ...]
 ) -> dict[str, dict[str, Any]]:
-    """Return the keys that are required or set by `section.key=value` texts, by section.
+    """Return the keys that are required or set by the user, by section.
 
-    Names outputs after `target`, the config file. Raises ConfigError for wrong keys or values.
+    Args:
+        source: path or glob of the corpus.
+        target: the config file, after which outputs are named.
+        assignments: `section.key=value` texts; a key of both data jobs holds for both.
+
+    Returns:
+        Values by key, for each of the sections.
+
+    Raises:
+        ConfigError: a key or value is wrong.
     """
     stem = target.with_suffix("")
     names: dict[str, list[str]] = {name: [] for name in SECTIONS}
@@ -97,17 +109,27 @@ def given_settings(
 def propose_settings(
     given: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any], facts: CorpusFacts
 ) -> tuple[dict[str, dict[str, Any]], PretrainingRecipe]:
-    """Return the values of all sections, and the recipe of those that are not `given`.
+    """Choose the settings of all sections.
 
-    The corpus decides the keys in `found`. Raises UsageError if a model is given.
+    Args:
+        given: values of the user by section, which are kept.
+        found: keys of both data jobs that the corpus decides.
+        facts: the corpus.
+
+    Returns:
+        The values of all sections, and the recipe of those that are not `given`.
+
+    Raises:
+        UsageError: a model is given, for which no size can be proposed.
     """
     is_paired = float(np.median(facts.document_sentences)) >= _SENTENCES_OF_PAIRS
     vocab_size = given["vocab"].get("vocab_size", facts.vocab_size)
+    # Without pairs, sequences are filled from several documents, however short these are.
+    length = choose_length(facts.document_tokens) if is_paired else LENGTH
     recipe = choose_recipe(
         given["train"].get("size") or choose_size(facts.tokens, vocab_size),
         tokens=facts.tokens,
-        max_seq_length=given["preprocess"].get("max_seq_length")
-        or (choose_length(facts.document_tokens) if is_paired else LENGTH),
+        max_seq_length=given["preprocess"].get("max_seq_length") or length,
         batch_size=given["train"].get("batch_size"),
         steps=given["train"].get("steps"),
     )
@@ -151,18 +173,17 @@ def setting_reasons(
         "duplicates": f"{quantity(facts.duplicates, 'document')} equal to an earlier one, "
         f"{facts.similar:.1%} of the others resemble another",
     }
+    of_vocab_size = "the smallest; in a larger one, too few entries occur 100 times"
+    if facts.vocab_size > VOCAB_SIZES[-1]:
+        of_vocab_size = "95% of the entries occur 100 times or more"
+    of_length = "99% of the documents are not longer"
+    if recipe.max_seq_length == LENGTH:
+        of_length = "as in 90% of BERT's steps"
     return {
-        "vocab": {
-            **common,
-            "vocab_size": "95% of the entries occur 100 times or more"
-            if facts.vocab_size > VOCAB_SIZES[-1]
-            else "the smallest; in a larger one, too few entries occur 100 times",
-        },
+        "vocab": {**common, "vocab_size": of_vocab_size},
         "preprocess": {
             **common,
-            "max_seq_length": "as in 90% of BERT's steps"
-            if recipe.max_seq_length == LENGTH
-            else "99% of the documents are not longer",
+            "max_seq_length": of_length,
             "max_predictions_per_seq": "15% of the tokens",
             "masking": "train draws new masks every epoch",
             "pair_task": "documents with one sentence have no next sentence",
@@ -180,14 +201,15 @@ def _train_reasons(
     epochs = recipe.passes_over(facts.tokens)
     read = f"reads the text about {epochs:,.0f} times, BERT {EPOCHS} times"
     width = f"for models {SIZES[recipe.size]['hidden_size']} wide"
+    of_size = f"the smallest; too little text for {rule}"
+    if is_enough:
+        of_size = f"the largest with {rule}"
+    of_batch = "smaller for little text, for 10,000 steps"
+    if recipe.batch_size >= largest_batch(recipe.size):
+        of_batch = width
     return {
-        "size": f"{shape_line(model)}; "
-        + (
-            f"the largest with {rule}" if is_enough else f"the smallest; too little text for {rule}"
-        ),
-        "batch_size": width
-        if recipe.batch_size >= largest_batch(recipe.size)
-        else "smaller for little text, for 10,000 steps",
+        "size": f"{shape_line(model)}; {of_size}",
+        "batch_size": of_batch,
         "learning_rate": width,
         "steps": f"as many as BERT; {read}" if recipe.steps >= MOST_STEPS else read,
         "attention_probs_dropout_prob": "so that GPUs compute attention by fused kernels",
@@ -203,15 +225,20 @@ def propose_pretraining(
     overwrite: bool = False,
     console: Console,
 ) -> dict[str, Any]:
-    """Inspect a corpus and writes a config to make records of it and pretrain on them.
+    """Inspect a corpus and write a config to make records of it and pretrain on them.
 
-    Names the file after the corpus's first file by default. Keeps `section.key=value` assignments
-    of `vocab`, `preprocess` and `train`; a key of both data jobs holds for both.
+    Args:
+        source: path or quoted glob of the corpus.
+        output: the config to write; named after the first file of the corpus by default.
+        assignments: `section.key=value` texts of `vocab`, `preprocess` and `train`, which are kept;
+            a key of both data jobs holds for both.
+        overwrite: whether to replace the config.
+        console: for what was found.
 
     Returns:
         Path and settings of the config, and what they follow from: amounts are estimates unless
-        `is_whole`, `duplicates` are documents of the sample that equal an earlier one, `seconds`
-        are estimated for all of `train`; `next` are the command lines to run.
+            `is_whole`, `duplicates` are documents of the sample that equal an earlier one,
+            `seconds` are estimated for all of `train`; `next` are the command lines to run.
 
     Raises:
         UsageError: no such file; a key is unknown; the file to write exists.
@@ -260,7 +287,7 @@ def propose_pretraining(
 def _look(
     files: list[FileInfo], given: Mapping[str, Any], console: Console
 ) -> tuple[CorpusFacts, dict[str, Any]]:
-    """Survey a corpus; also returns the settings of both data jobs that it decides."""
+    """Survey a corpus; also return the settings of both data jobs that it decides."""
     guess = file_encoding(files[0].path) if Path(files[0].path).is_file() else None
     encoding = str(given.get("encoding") or guess or "utf-8")
     found: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
@@ -277,6 +304,7 @@ def _look(
 
 
 def _advise(facts: CorpusFacts, seconds: float, console: Console) -> None:
+    """Say what to do if the run is long, or the text too little."""
     if seconds > _LONG_SECONDS:
         console.info(
             "              to shorten it: a smaller --set train.size=…, a time budget (--set "
@@ -291,6 +319,7 @@ def _advise(facts: CorpusFacts, seconds: float, console: Console) -> None:
 
 
 def _stem(source: str) -> str:
+    """Return the name that outputs begin with: of the file, or of the folder of a glob."""
     name = name_without_compression(Path(source).name)
     if any(character in name for character in "*?["):
         return Path(source).parent.name or "corpus"
@@ -300,9 +329,13 @@ def _stem(source: str) -> str:
 def _estimate(
     settings: Mapping[str, dict[str, Any]], console: Console
 ) -> tuple[float, TriedStep, str]:
-    """Time steps; return seconds of the run, of a whole batch's step, and a line with both.
+    """Time training steps of a part of the batch, and extrapolate to the whole run.
 
-    The step is extrapolated from trials of a part of the batch.
+    Returns:
+        Seconds of the run, a step of the whole batch, and a line with both.
+
+    Raises:
+        RunnerFailed: not even the part fits into memory.
     """
     train = build_section(TrainConfig, settings["train"])
     preprocess = build_section(PreprocessConfig, settings["preprocess"])

@@ -34,7 +34,7 @@ _EVALUATIONS = 20
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingRecipe:
-    """Keys of the sections `preprocess` and `train`."""
+    """Keys of the sections `preprocess` and `train`, in the units of the config."""
 
     size: str
     max_seq_length: int
@@ -45,15 +45,25 @@ class PretrainingRecipe:
     eval_every: int
 
     def passes_over(self, tokens: float) -> float:
-        """How often a run reads its text, with all positions filled (Devlin et al. 2019, A.2)."""
+        """Return how often a run reads its text (Devlin et al. 2019, A.2).
+
+        All positions of a sequence are taken to be filled.
+        """
         return self.steps * self.batch_size * self.max_seq_length / max(tokens, 1)
 
 
 def choose_vocab_size(frequencies_by_size: Sequence[tuple[int, np.ndarray]]) -> int:
     """Return the largest vocabulary most of whose entries occur often enough to be learned.
 
-    Takes sizes, largest first, each with the counts of its multi-character entries, float or int
-    [entries]. Falls back to the last one.
+    The rule is that of Gowda and May (2020), "Finding the optimal vocabulary size for neural
+    machine translation": 95% of the entries shall occur at least 100 times.
+
+    Args:
+        frequencies_by_size: sizes, largest first, each with the counts of its entries of several
+            characters, float or int [entries].
+
+    Returns:
+        A size; the last one if none has enough.
     """
     for size, frequencies in frequencies_by_size:
         if len(frequencies) and np.mean(frequencies >= _FREQUENT) >= _FREQUENT_FRACTION:
@@ -62,7 +72,15 @@ def choose_vocab_size(frequencies_by_size: Sequence[tuple[int, np.ndarray]]) -> 
 
 
 def choose_size(tokens: float, vocab_size: int) -> str:
-    """The largest model that 40 passes over the text give 20 tokens per weight."""
+    """Return the largest model that 40 passes over the text give 20 tokens per weight.
+
+    Args:
+        tokens: of the corpus.
+        vocab_size: which the weights of the embeddings depend on.
+
+    Returns:
+        The name of a size; the smallest if there is too little text for any.
+    """
     fitting = [
         size
         for size in SIZES
@@ -72,14 +90,21 @@ def choose_size(tokens: float, vocab_size: int) -> str:
 
 
 def choose_length(document_tokens: np.ndarray) -> int:
-    """128 tokens as BERT, or fewer if 99% of the documents (lengths in tokens) fit."""
+    """Return 128 tokens as BERT, or fewer if 99% of the documents fit in them.
+
+    Args:
+        document_tokens: int or float [documents].
+
+    Returns:
+        A multiple of 16 between 32 and 128.
+    """
     needed = float(np.quantile(document_tokens, _COVERED)) + 3  # [CLS] and two [SEP]
     rounded = math.ceil(needed / _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
     return min(max(rounded, _LEAST_LENGTH), LENGTH)
 
 
 def largest_batch(size: str) -> int:
-    """The number of sequences in a batch where there is enough text."""
+    """Return the sequences in a batch where there is enough text."""
     width = SIZES[size]["hidden_size"]
     return next(batch for widest, batch in _BATCHES if width <= widest)
 
@@ -92,7 +117,20 @@ def choose_recipe(
     batch_size: int | None = None,
     steps: int | None = None,
 ) -> PretrainingRecipe:
-    """Choose batch size, learning rate and steps, unless given."""
+    """Choose batch size, learning rate and steps, unless given.
+
+    Little text makes few steps; the batch is halved until there are 10,000 of them.
+
+    Args:
+        size: of the model.
+        tokens: of the corpus.
+        max_seq_length: of the records.
+        batch_size: of the user.
+        steps: of the user.
+
+    Returns:
+        The keys of `preprocess` and `train`.
+    """
     width = SIZES[size]["hidden_size"]
     sequences = EPOCHS * tokens / max_seq_length
     batch = batch_size or largest_batch(size)
@@ -111,11 +149,12 @@ def choose_recipe(
 
 
 def shape_line(model: BertConfig) -> str:
+    """Describe a model by its layers, width and weights."""
     millions = model.encoder_parameters / 1e6
     return f"{model.num_hidden_layers} layers, {model.hidden_size} wide, {millions:.1f}M weights"
 
 
 def _rounded(number: float) -> int:
-    """Two significant digits, at least 1."""
+    """Round to two significant digits, at least 1."""
     digits = max(len(str(int(number))) - 2, 0)
     return max(int(round(number, -digits)), 1)
