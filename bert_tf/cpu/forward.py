@@ -111,7 +111,7 @@ def unpadded(mask: Any) -> Unpadded:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Shared:
+class PassInputs:
     """Inputs of all blocks of a pass.
 
     Attributes:
@@ -130,11 +130,11 @@ class Shared:
 
 
 # Computes a block; see the arguments of `block_output`.
-Block = Callable[[TransformerBlock, Any, Shared, "Any | None"], Any]
+Block = Callable[[TransformerBlock, Any, PassInputs, "Any | None"], Any]
 
 
 def block_output(
-    block: TransformerBlock, hidden: Any, shared: Shared, positions: Any | None = None
+    block: TransformerBlock, hidden: Any, shared: PassInputs, positions: Any | None = None
 ) -> Any:
     """Compute `TransformerBlock.call`.
 
@@ -159,7 +159,7 @@ def block_output(
 
 
 def attention_output(
-    attention: SelfAttention, hidden: Any, shared: Shared, positions: Any | None = None
+    attention: SelfAttention, hidden: Any, shared: PassInputs, positions: Any | None = None
 ) -> tuple[Any, Any]:
     """Compute `SelfAttention.call`; arguments are those of `block_output`.
 
@@ -212,7 +212,7 @@ def norm_of_sum(
     hidden: Any,
     change: tuple[Any, Any],
     dropout: StatelessDropout,
-    shared: Shared,
+    shared: PassInputs,
 ) -> Any:
     """Compute `LayerNorm.of_sum`; `change` is a pair of products and the bias still to be added."""
     products, bias = change
@@ -284,7 +284,7 @@ def encode(encoder: Any, inputs: EncoderInputs, call_block: Block = block_output
     else:
         inputs_of_tokens = inputs
         positions = inputs.computed_positions(has_pooler=encoder.has_pooler)
-    shared = Shared(
+    shared = PassInputs(
         bias=inputs.attention_bias(),
         key=inputs.dropout_key,
         numbers=None if rows is None else rows.numbers,
@@ -335,7 +335,7 @@ class Forward(Implementation):
         first: TransformerBlock,
         block: TransformerBlock,
         hidden: Any,
-        shared: Shared,
+        shared: PassInputs,
         positions: Any | None = None,
     ) -> Any:
         """Compute `block_output` by the graph of the first block.
@@ -372,14 +372,14 @@ def _with_weights(
         for variable, value in zip(block.variables, weights, strict=True):
             # The argument `state_mapping` would convert to the variable's own dtype.
             scope.add_update((variable, value))
-        shared = Shared(bias=bias, key=key, numbers=numbers, offset=offset)
+        shared = PassInputs(bias=bias, key=key, numbers=numbers, offset=offset)
         outputs = block_output(block, hidden, shared)
     # All blocks have inputs of the same static shape then, so that one graph fits them all.
     outputs.set_shape(hidden.shape)
     return outputs
 
 
-def _embedded(layer: BertEmbeddings, inputs: EncoderInputs, shared: Shared) -> Any:
+def _embedded(layer: BertEmbeddings, inputs: EncoderInputs, shared: PassInputs) -> Any:
     """Compute `BertEmbeddings.call`, with dropout masks from a kernel."""
     embeddings = layer(
         inputs.input_word_ids,
@@ -412,7 +412,7 @@ def _taken(inputs: EncoderInputs, rows: Unpadded) -> EncoderInputs:
 
 
 def _context_of_first(
-    attention: SelfAttention, hidden: Any, shared: Shared, firsts: Any
+    attention: SelfAttention, hidden: Any, shared: PassInputs, firsts: Any
 ) -> tf.Tensor:
     """Return the context of the first tokens, [1, batch, hidden]."""
     kernel, bias = attention.query_key_value.tensors()
@@ -429,7 +429,7 @@ def _context_of_first(
 
 
 def _dropped_softmax(
-    attention: SelfAttention, products: Any, bias: Any | None, shared: Shared, head_size: int
+    attention: SelfAttention, products: Any, bias: Any | None, shared: PassInputs, head_size: int
 ) -> Any:
     dropout = attention.probability_dropout
     keep = _kept(dropout, products, shared)
@@ -442,7 +442,7 @@ def _dropped_softmax(
     )
 
 
-def _kept(dropout: StatelessDropout, inputs: Any, shared: Shared) -> tf.Tensor | None:
+def _kept(dropout: StatelessDropout, inputs: Any, shared: PassInputs) -> tf.Tensor | None:
     """Compute `StatelessDropout.kept` by a kernel, in a sixth of the time; None without dropout."""
     if shared.key is None or dropout.rate == 0:
         return None

@@ -14,7 +14,7 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a, mix64
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.packing import unpack
-from pipeline.corpus.evidence import Dropped, Evidence, Sample, Shared, join_evidence
+from pipeline.corpus.evidence import Dropped, Evidence, Sample, SharedText, join_evidence
 
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 
@@ -48,17 +48,17 @@ class DocumentBlock:
         """int64 [documents + 1], offsets into the lines."""
         return np.searchsorted(self.line_offsets, self.document_offsets)
 
-    def drop_lines(self, goes: np.ndarray, reason: str, empty_reason: str) -> DocumentBlock:
+    def drop_lines(self, is_dropped: np.ndarray, reason: str, empty_reason: str) -> DocumentBlock:
         """Drops some lines, bool [lines], and documents without others for `empty_reason`."""
-        is_empty = np.diff(offsets_of(~goes)[self.lines_of_documents]) == 0
-        block = self.adding(Evidence(dropped_lines={reason: int(goes.sum())}))
-        return block._noting(is_empty, empty_reason)._with_lines(~goes)
+        is_empty = np.diff(offsets_of(~is_dropped)[self.lines_of_documents]) == 0
+        block = self.adding(Evidence(dropped_lines={reason: int(is_dropped.sum())}))
+        return block._noting(is_empty, empty_reason)._with_lines(~is_dropped)
 
     def drop_documents(
-        self, goes: np.ndarray, reason: str, values: np.ndarray | None = None
+        self, is_dropped: np.ndarray, reason: str, values: np.ndarray | None = None
     ) -> DocumentBlock:
         """Drops some documents, bool [documents], by what was measured of all."""
-        return self._noting(goes, reason, values).keep_documents(~goes)
+        return self._noting(is_dropped, reason, values).keep_documents(~is_dropped)
 
     def keep_documents(self, kept: np.ndarray) -> DocumentBlock:
         """Keeps some documents, bool [documents]; the caller counts the others."""
@@ -67,10 +67,10 @@ class DocumentBlock:
         return self._with_lines(np.repeat(kept, np.diff(self.lines_of_documents)))
 
     def _noting(
-        self, goes: np.ndarray, reason: str, values: np.ndarray | None = None
+        self, is_dropped: np.ndarray, reason: str, values: np.ndarray | None = None
     ) -> DocumentBlock:
-        lines = self.document_lines[goes]
-        values = None if values is None else values[goes]
+        lines = self.document_lines[is_dropped]
+        values = None if values is None else values[is_dropped]
         return self.adding(Evidence.of_dropped(self.source, lines, reason, values))
 
     def adding(self, evidence: Evidence) -> DocumentBlock:
@@ -98,7 +98,9 @@ class DocumentBlock:
 
 
 def read_block(data: bytes) -> DocumentBlock:
-    block: DocumentBlock = unpack(data, DocumentBlock, Reject, Evidence, Dropped, Sample, Shared)
+    block: DocumentBlock = unpack(
+        data, DocumentBlock, Reject, Evidence, Dropped, Sample, SharedText
+    )
     return block
 
 

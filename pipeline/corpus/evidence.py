@@ -44,7 +44,7 @@ class Dropped:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Shared:
+class SharedText:
     """Words of a document that a text to exclude has too."""
 
     source: str  # file of the document
@@ -81,7 +81,7 @@ class Evidence:
     replaced: Mapping[str, int] = dataclasses.field(default_factory=dict)  # personal data, by kind
     documents: Sequence[Dropped] = ()  # all dropped ones but copies, which have their own list
     samples: Samples = dataclasses.field(default_factory=dict)
-    shared: Sequence[Shared] = ()  # with files to exclude
+    shared: Sequence[SharedText] = ()  # with files to exclude
     # Numbers of documents by kind and name: `language/en`, `domain/example.com`.
     tallies: Mapping[str, int] = dataclasses.field(default_factory=dict)
 

@@ -28,7 +28,7 @@ from pipeline.corpus.evidence import (
     Dropped,
     Sample,
     Samples,
-    Shared,
+    SharedText,
     merge_samples,
     most_frequent,
     sum_counts,
@@ -105,7 +105,7 @@ def read_facts(data: bytes) -> BlockFacts:
     return facts
 
 
-def _list_parts(name: str, items: Iterable[Reject | Dropped | Shared]) -> Iterator[Listed]:
+def _list_parts(name: str, items: Iterable[Reject | Dropped | SharedText]) -> Iterator[Listed]:
     by_place = sorted(items, key=operator.attrgetter("source", "line"))
     parts = itertools.groupby(by_place, lambda item: (item.source, item.line // _LINES_OF_PART))
     for (source, part), found in parts:

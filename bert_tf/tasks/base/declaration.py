@@ -71,7 +71,7 @@ class TaskCard:
 
     @property
     def is_keras_hub_task(self) -> bool:
-        """Whether KerasHub has the whole task, not only the encoder."""
+        """Return whether KerasHub has the whole task, not only the encoder."""
         return self.keras_hub_class != _KERAS_HUB_ENCODER
 
 

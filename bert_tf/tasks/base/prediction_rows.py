@@ -290,7 +290,7 @@ class RowProbabilities:
 
     @property
     def are_labeled(self) -> bool:
-        """Whether values are objects with the same keys in all rows, `labels`."""
+        """Return whether values are objects with the same keys in all rows, `labels`."""
         return self.labels is not None and self.top is None
 
     def values(

@@ -46,9 +46,9 @@ class MultipleChoiceHost(HostTask):
         second = tokenizer.tokenize_texts([choices[row][place] for row, place in places.tolist()])
         lengths = np.stack([np.diff(context.offsets)[owners], np.diff(second.offsets)], axis=1)
         if "question" in columns:
-            asked = tokenizer.tokenize_texts(columns["question"])
-            lengths[:, 1] += np.diff(asked.offsets)[owners]
-            second = _after_questions(asked, owners, second, most=self.max_seq_length)
+            questions = tokenizer.tokenize_texts(columns["question"])
+            lengths[:, 1] += np.diff(questions.offsets)[owners]
+            second = _after_questions(questions, owners, second, most=self.max_seq_length)
         kept = longest_first(lengths, capacity=self.max_seq_length - SPECIALS_OF_PAIR)
         sequences = pair_rows(
             TokenRanges(context.ids, context.offsets[:-1][owners], kept[:, 0]),
@@ -82,11 +82,13 @@ class MultipleChoiceHost(HostTask):
         }
 
 
-def _after_questions(asked: Tokens, owners: np.ndarray, choices: Tokens, *, most: int) -> Tokens:
+def _after_questions(
+    questions: Tokens, owners: np.ndarray, choices: Tokens, *, most: int
+) -> Tokens:
     """Put the question of its row before each choice, both cut to `most` tokens.
 
     Args:
-        asked: tokens of the questions, one of each row.
+        questions: tokens of the questions, one of each row.
         owners: int64 [choices], the rows.
         choices: tokens of the choices.
         most: tokens, more than a sequence has.
@@ -94,14 +96,14 @@ def _after_questions(asked: Tokens, owners: np.ndarray, choices: Tokens, *, most
     Returns:
         The tokens of both, as if they were joined by a blank.
     """
-    of_questions = np.minimum(np.diff(asked.offsets), most)[owners]
+    of_questions = np.minimum(np.diff(questions.offsets), most)[owners]
     of_choices = np.minimum(np.diff(choices.offsets), most)
-    starts = [asked.offsets[:-1][owners], len(asked.ids) + choices.offsets[:-1]]
+    starts = [questions.offsets[:-1][owners], len(questions.ids) + choices.offsets[:-1]]
     places = flat_ranges(
         np.stack(starts, axis=1).ravel(), np.stack([of_questions, of_choices], axis=1).ravel()
     )
     return Tokens(
-        np.concatenate([asked.ids, choices.ids])[places], offsets_of(of_questions + of_choices)
+        np.concatenate([questions.ids, choices.ids])[places], offsets_of(of_questions + of_choices)
     )
 
 

@@ -37,7 +37,7 @@ class Comparison:
 
     @property
     def is_better(self) -> bool:
-        """Whether the model is better by more than a standard error."""
+        """Return whether the model is better by more than a standard error."""
         return self.value - (self.error or 0.0) > self.baseline
 
     def doubt(self, *, rows: int, steps: int) -> str:

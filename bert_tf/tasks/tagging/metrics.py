@@ -110,7 +110,7 @@ _TEXT_BITS = 32  # of a place: the text of a word above, its character below
 
 
 def _places(words: TextWords) -> tuple[np.ndarray, np.ndarray]:
-    """First and last characters of words as places that texts do not share, int64 [words]."""
+    """Return the words' first and last characters as places of their own, int64 [words]."""
     texts = words.owners << _TEXT_BITS
     return texts + words.starts, texts + words.ends
 

@@ -39,7 +39,7 @@ from pipeline.corpus.document_block import (
     offsets_and_data,
 )
 from pipeline.corpus.duplicates.folding import FoldedTexts, fold_texts
-from pipeline.corpus.evidence import Evidence, Shared
+from pipeline.corpus.evidence import Evidence, SharedText
 
 EXCLUDED = "excluded text"
 _GRAM = 13  # words
@@ -201,7 +201,9 @@ class Exclusion:
         return block.drop_lines(np.cumsum(borders[:-1]) > 0, EXCLUDED, EXCLUDED)
 
 
-def list_shared(block: DocumentBlock, found: Stretches, excluded: ExcludedTexts) -> list[Shared]:
+def list_shared(
+    block: DocumentBlock, found: Stretches, excluded: ExcludedTexts
+) -> list[SharedText]:
     """List the stretches for the report, with their text and where it is excluded from.
 
     Args:
@@ -223,7 +225,7 @@ def list_shared(block: DocumentBlock, found: Stretches, excluded: ExcludedTexts)
         return b" ".join(parts)[:_MOST_BYTES].decode("utf-8", "ignore").strip()
 
     return [
-        Shared(
+        SharedText(
             source=block.source,
             line=int(block.document_lines[found.documents[place]]),
             identity=f"{identities[found.documents[place]]:016x}",

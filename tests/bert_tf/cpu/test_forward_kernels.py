@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.cpu.forward import Forward, Shared, attention_output, norm_of_sum, project
+from bert_tf.cpu.forward import Forward, PassInputs, attention_output, norm_of_sum, project
 from bert_tf.cpu.kernels import operation
 from bert_tf.layers.dropout import StatelessDropout
 from bert_tf.layers.implementation import PLAIN, computing_by
@@ -61,7 +61,7 @@ def outputs_and_gradients(call, layer, inputs, *, calls):
 
 
 def attended(layer, hidden, positions=None, **shared):
-    outputs, bias = attention_output(layer, hidden, Shared(**shared), positions)
+    outputs, bias = attention_output(layer, hidden, PassInputs(**shared), positions)
     return outputs + bias
 
 
@@ -110,7 +110,7 @@ def test_layer_norm_of_sum(policy, tolerance, rate):
     inputs = [*generator.normal(3, 2, size=(2, 3, 5, 40)), generator.normal(0, 2, size=40)]
     check_kernels(
         lambda hidden, change, bias: layer.of_sum(hidden, change + bias, dropout, KEY),
-        lambda hidden, *change: norm_of_sum(layer, hidden, change, dropout, Shared(key=KEY)),
+        lambda hidden, *change: norm_of_sum(layer, hidden, change, dropout, PassInputs(key=KEY)),
         *(layer, inputs, tolerance),
         rate=rate,
     )
@@ -207,7 +207,7 @@ def test_nan_comes_out_again(policy, value):
     def computed(inputs):
         inputs = tf.cast(inputs, attention.compute_dtype)
         change = inputs, tf.zeros(8, inputs.dtype)
-        total = norm_of_sum(norm, inputs, change, StatelessDropout(0.0, stream=1), Shared())
+        total = norm_of_sum(norm, inputs, change, StatelessDropout(0.0, stream=1), PassInputs())
         activated = project(approximate, project(exact, inputs))
         return [
             tf.cast(outputs, tf.float32)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.cpu.backend import without_graph_rewrites
-from bert_tf.cpu.forward import Forward, Shared
+from bert_tf.cpu.forward import Forward, PassInputs
 from bert_tf.layers.implementation import computing_by
 from bert_tf.models.encoder import BertEncoder
 
@@ -109,7 +109,8 @@ def test_dropout_differs_between_blocks():
     forward = Forward(traces_once=True)
     hidden, key = tf.random.stateless_normal([2, 4, 8], [1, 2]), tf.constant([3, 4])
     outputs = [
-        forward.repeated(first, block, hidden, Shared(key=key)) for block in (first, second, first)
+        forward.repeated(first, block, hidden, PassInputs(key=key))
+        for block in (first, second, first)
     ]
     expected = [block(hidden, dropout_key=key) for block in (first, second, first)]
     np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-5)

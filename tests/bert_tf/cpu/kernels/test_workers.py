@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.cpu.forward import Shared, block_output
+from bert_tf.cpu.forward import PassInputs, block_output
 from bert_tf.cpu.kernels import graph, operation, workers
 from bert_tf.layers.self_attention import attention_bias
 from bert_tf.layers.transformer_block import TransformerBlock
@@ -49,7 +49,7 @@ def outputs_and_gradients():
     def computed(hidden):
         bias = attention_bias(tf.sequence_mask([5, 4, 3, 2, 1, 5]))
         with tf.GradientTape() as tape:
-            outputs = block_output(block, hidden, Shared(bias=bias, key=tf.constant([1, 2])))
+            outputs = block_output(block, hidden, PassInputs(bias=bias, key=tf.constant([1, 2])))
         return [outputs, *tape.gradient(outputs, block.trainable_variables)]
 
     return computed(tf.random.stateless_normal([6, 5, 16], [3, 4]))
