@@ -115,7 +115,9 @@ def main() -> None:
     """Copy stdin line by line until it ends, and messages of the job to its log."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    log, begun, is_shown = Log(), b"", True
+    log = Log()
+    begun = b""
+    is_shown = True
     messages = [int(descriptor) for descriptor in sys.argv[1:]]
     while True:
         # A prompt has no line end; noise is written in one go.
@@ -138,8 +140,10 @@ def main() -> None:
         is_shown = is_shown and _write_kept(lines)
         if not chunk:
             break
-    while messages and (sent := os.read(messages[0], 1 << 16)):
+    sent = os.read(messages[0], 1 << 16) if messages else b""
+    while sent:
         log.read(sent)
+        sent = os.read(messages[0], 1 << 16)
 
 
 def _write_kept(lines: list[bytes]) -> bool:

@@ -72,12 +72,14 @@ class SavedModelEngine(CallingEngine):
                 f"{self.path}: the SavedModel cannot be loaded ({first_line}); export it again"
             ) from None
         if BATCHED not in self._loaded.signatures:
+            if IDS in self._loaded.signatures:
+                raise UsageError(
+                    f"{self.path}: takes ids of tokens, not texts (it was made with --inputs ids); "
+                    "make one that takes texts with bert-pipeline export --inputs text"
+                )
             raise UsageError(
-                f"{self.path}: takes ids of tokens, not texts (it was made with --inputs ids); "
-                "make one that takes texts with bert-pipeline export --inputs text"
-                if IDS in self._loaded.signatures
-                else f"{self.path}: a SavedModel of another tool or version; "
-                "make one with bert-pipeline export"
+                f"{self.path}: a SavedModel of another tool or version; make one with "
+                "bert-pipeline export"
             )
         self._batched = self._loaded.signatures[BATCHED]
         inputs = dict(self._batched.structured_input_signature[1])

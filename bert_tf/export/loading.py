@@ -50,7 +50,8 @@ class TrainedModel:
     @property
     def recipe(self) -> EmbeddingRecipe | None:
         """Recipe of embeddings of a model without a task; None if there is none."""
-        if self.task is not None or (recipe := self.directory.recipe) is None:
+        recipe = self.directory.recipe if self.task is None else None
+        if recipe is None:
             return None
         return recipe.changed(pooling=self.pooling, normalize=self.normalize)
 
@@ -98,8 +99,10 @@ def load_trained_model(directory: ModelDirectory) -> TrainedModel:
         task = served_task_from_settings(directory.task, str(directory.path))
         model = task.build_model(directory.config, policy="float32")
     load_all_weights(model, directory)
-    if task is not None and (folded := task.folded_into(model)) is not task:
-        task, directory = folded, dataclasses.replace(directory, task=folded.settings())
+    folded = None if task is None else task.folded_into(model)
+    if folded is not None and folded is not task:
+        task = folded
+        directory = dataclasses.replace(directory, task=folded.settings())
     return TrainedModel(
         directory=directory,
         task=task,

@@ -174,12 +174,14 @@ def _int8_section(comparison: Int8Comparison) -> str:
 
 
 def _cut_rows(counts: dict[str, Any]) -> list[str]:
-    lines = [
-        f"{each['rows_cut']:,} of {each['rows_out']:,} {name} rows were too long and lost "
-        f"{quantity(each['tokens_lost'], 'token')}."
-        for key, name in (("train", "training"), ("eval", "evaluation"))
-        if (each := counts.get(key, {})).get("rows_cut")
-    ]
+    lines = []
+    for key, name in (("train", "training"), ("eval", "evaluation")):
+        of_split = counts.get(key, {})
+        if of_split.get("rows_cut"):
+            lines.append(
+                f"{of_split['rows_cut']:,} of {of_split['rows_out']:,} {name} rows were too long "
+                f"and lost {quantity(of_split['tokens_lost'], 'token')}."
+            )
     return ["", *lines] if lines else []
 
 

@@ -38,11 +38,9 @@ class Projection(keras.layers.Layer):
         self.activation_name = activation_name
 
     def build(self, input_shape: Any) -> None:
-        initializer = (
-            keras.initializers.LecunNormal()
-            if self.initializer_range is None
-            else keras.initializers.TruncatedNormal(stddev=self.initializer_range)
-        )
+        initializer: Any = keras.initializers.LecunNormal()
+        if self.initializer_range is not None:
+            initializer = keras.initializers.TruncatedNormal(stddev=self.initializer_range)
         self.kernel = self.add_weight(
             name="kernel", shape=(input_shape[-1], self.size), initializer=initializer
         )

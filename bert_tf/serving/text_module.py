@@ -239,10 +239,9 @@ def checked_texts(
     given: Mapping[str, tf.Tensor], *, list_inputs: Collection[str] = ()
 ) -> dict[str, tf.Tensor]:
     """Return the inputs of a request once their shapes are right; may include `batch_tokens`."""
-    axes = {
-        name: () if name == BATCH_TOKENS else _ROW_AXES[: 2 if name in list_inputs else 1]
-        for name in given
-    }
+    axes = {name: _ROW_AXES[: 2 if name in list_inputs else 1] for name in given}
+    if BATCH_TOKENS in given:
+        axes[BATCH_TOKENS] = ()
     tensors = _of_rank(given, axes)
     texts = [name for name in tensors if name != BATCH_TOKENS]
     if len(texts) == 1:

@@ -318,11 +318,9 @@ class TrainingLoop:
         self._step_timer.checkpoint_done()
 
     def _stopped_message(self, stop: Signals) -> str:
-        saved = (
-            f"saved in {self._files.place}; run the same command again to resume"
-            if self._files.place is not None
-            else "nothing was saved, since there is no run directory"
-        )
+        saved = "nothing was saved, since there is no run directory"
+        if self._files.place is not None:
+            saved = f"saved in {self._files.place}; run the same command again to resume"
         return (
             f"stopped at step {self._step} of {self._settings.total_steps} ({stop.name}): {saved}"
         )

@@ -84,12 +84,13 @@ def _packages() -> str:
 
 def _engines() -> str:
     """List the engines for exported models, in the order of preference of `score`."""
-    return ", ".join(
-        name
-        if engine.is_installed()
-        else f"{name} not installed (pip install 'bert-pipeline[{name}]')"
-        for name, engine in ENGINES.items()
-    )
+    found = []
+    for name, engine in ENGINES.items():
+        if engine.is_installed():
+            found.append(name)
+        else:
+            found.append(f"{name} not installed (pip install 'bert-pipeline[{name}]')")
+    return ", ".join(found)
 
 
 def _temporary_space() -> str:

@@ -92,7 +92,9 @@ class Embedding(TableJob):
         return {f"input[{table.number}]": [table.source] for table in self.plan.tables}
 
     def announce(self, record: JobRecord) -> None:
-        config, source, settings = self.config, self.source, self.source.settings
+        config = self.config
+        source = self.source
+        settings = source.settings
         record.console.warn(*source.notes)
         record.console.info(*source.directory.notes)
         record.console.info(f"vectors: {describe_settings(settings)}")
@@ -109,7 +111,8 @@ class Embedding(TableJob):
         return counts
 
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
-        config, settings = self.config, self.source.settings
+        config = self.config
+        settings = self.source.settings
         if counts.rows_out < counts.rows_in and config.output.endswith(".npy"):
             record.console.warn(
                 f"{config.output}: has no vectors for rejected rows, so its rows are the usable "

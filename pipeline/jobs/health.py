@@ -64,12 +64,12 @@ def examine(counts: Counts, config: PreprocessConfig | VocabConfig) -> Health:
         found = _preprocess_figures(counts, config)
     figures = {name: found[name] for name in _SHOWN if name in found}
     shown = ", ".join(_SHOWN[name].format(figure) for name, figure in figures.items())
-    warnings = (
-        _vocab_advice(name, figure, config)
-        if isinstance(config, VocabConfig)
-        else _preprocess_advice(name, figure, config)
-        for name, figure in figures.items()
-    )
+    warnings: list[str | None] = []
+    for name, figure in figures.items():
+        if isinstance(config, VocabConfig):
+            warnings.append(_vocab_advice(name, figure, config))
+        else:
+            warnings.append(_preprocess_advice(name, figure, config))
     return Health(
         figures={name: round(figure, 6) for name, figure in figures.items()},
         line=f"health: {shown}",

@@ -243,10 +243,13 @@ def _model_config(
                 f"--init {config.init} has another vocabulary than the records in "
                 f"{data[0].directory}; {_vocabulary_to_take(initial)}"
             )
-        bert_config, source, notes = initial.config, f"--init {config.init}", initial.notes
+        bert_config = initial.config
+        notes = initial.notes
+        source = f"--init {config.init}"
     elif config.model_config is not None:
         document = read_bert_document(config.model_config)
-        bert_config, notes = document.config, document.notes
+        bert_config = document.config
+        notes = document.notes
         source = f"--model-config {config.model_config}"
     else:
         bert_config = sized_config(str(config.size), data[0].vocab_size)

@@ -334,8 +334,11 @@ def _check_usable(config: PreprocessConfig, counts: dict[str, Any]) -> None:
 
 
 def _finish(job: ExamplesJob, record: JobRecord) -> None:
-    config, vocab = job.config, job.vocab
-    output, console, counts = path_of(config.output), record.console, record.counts
+    config = job.config
+    vocab = job.vocab
+    console = record.console
+    counts = record.counts
+    output = path_of(config.output)
     shards = {split: job.shard_names(split) for split in ("train", "eval")}
     if not counts["examples"]["eval"]:
         for name in shards.pop("eval"):

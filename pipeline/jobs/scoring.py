@@ -155,7 +155,9 @@ class Scoring(TableJob):
 
     def with_engine(self) -> Scoring:
         """Return the job with the engine of the run to resume, or the fastest in a trial."""
-        config, console, saved = self.config, self.options.console, self.saved()
+        config = self.config
+        console = self.options.console
+        saved = self.saved()
         candidates = engine_candidates(config, saved, self.runner)
         check_tables(self.plan, console)
         engine = choose_engine(candidates, self.plan, self.runner, console)

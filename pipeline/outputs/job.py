@@ -336,12 +336,12 @@ def _make(
     spec: JobSpec, options: RunOptions, body: Callable[[JobRecord], None], record: JobRecord
 ) -> dict[str, Any]:
     """Fill the output with `body`, and finish it."""
-    place, console = spec.place, options.console
-    with (
-        filling_folder(spec, record.identity["inputs"], options)
-        if place.is_directory
-        else filling_file(spec, options)
-    ):
+    place = spec.place
+    console = options.console
+    filling: AbstractContextManager[None] = filling_file(spec, options)
+    if place.is_directory:
+        filling = filling_folder(spec, record.identity["inputs"], options)
+    with filling:
         if options.log is not None and not options.is_part:
             options.log.keep_beside(place.log, spec.command)
         kept = place.seconds if spec.can_resume else None

@@ -107,14 +107,11 @@ def _summarize(split: str, data: PretrainingData, vocab: list[str], samples: int
         return SplitSummary(split, facts)
     lengths = features["input_mask"].sum(axis=1)
     targets = features["masked_lm_weights"].sum(axis=1).astype(np.int64)
-    longest, most_targets = (
-        features[name].shape[1] for name in ("input_mask", "masked_lm_weights")
-    )
-    shape = (
-        f"{lengths.mean():.1f} tokens and {targets.mean():.1f} targets per record"
-        if most_targets
-        else f"{lengths.mean():.1f} tokens per record, unmasked"
-    )
+    longest = features["input_mask"].shape[1]
+    most_targets = features["masked_lm_weights"].shape[1]
+    shape = f"{lengths.mean():.1f} tokens per record, unmasked"
+    if most_targets:
+        shape = f"{lengths.mean():.1f} tokens and {targets.mean():.1f} targets per record"
     found = [shape, f"{1 - lengths.mean() / longest:.1%} padding"]
     if data.pair_task in _LABEL_WORDS:
         fraction = features["next_sentence_labels"].mean()

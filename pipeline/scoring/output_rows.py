@@ -155,13 +155,15 @@ def cells_of_object(line: str, keys: Sequence[str]) -> list[str]:
     written = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
     if not any(isinstance(value, list | dict) for value in written.values()):
         return [cell_text(written.get(key)) for key in keys]
+    # JSON inside a cell has its numbers as they are parsed, not as texts.
     plain = json.loads(line)
-    return [
-        json.dumps(plain[key], ensure_ascii=False)
-        if isinstance(written.get(key), list | dict)
-        else cell_text(written.get(key))
-        for key in keys
-    ]
+    cells = []
+    for key in keys:
+        if isinstance(written.get(key), list | dict):
+            cells.append(json.dumps(plain[key], ensure_ascii=False))
+        else:
+            cells.append(cell_text(written.get(key)))
+    return cells
 
 
 def _sentence_lines(raw: str, tags: Sequence[str]) -> str:

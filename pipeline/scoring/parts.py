@@ -210,14 +210,13 @@ def column_types(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, pa.D
 
 def column_array(rows: Iterable[Mapping[str, Any]], key: str, type_: pa.DataType) -> pa.Array:
     """Return a column of JSON objects as an array of a type of `column_types`."""
-    values = [row.get(key) for row in rows]
-    if type_ == pa.string():
-        values = [
-            value
-            if value is None or isinstance(value, str)
-            else json.dumps(value, ensure_ascii=False)
-            for value in values
-        ]
+    values = []
+    for row in rows:
+        value = row.get(key)
+        is_text = value is None or isinstance(value, str)
+        if type_ == pa.string() and not is_text:
+            value = json.dumps(value, ensure_ascii=False)
+        values.append(value)
     return pa.array(values, type_)
 
 

@@ -204,7 +204,8 @@ def _log_losses(console: Console, counts: ScoringCounts) -> None:
         console.warn(
             f"{quantity(masks, 'mask')} not predicted: only the first {MOST_MASKS} of a text are"
         )
-    if words := counts.sums[Fact.WORDS_WITHOUT_TOKENS]:
+    words = counts.sums[Fact.WORDS_WITHOUT_TOKENS]
+    if words:
         verb = "has" if words == 1 else "have"
         console.info(
             f"{quantity(words, 'word')} {verb} no token (blanks, control characters, lone "
@@ -238,7 +239,9 @@ def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, An
     for table in plan.tables:
         block = read_first_block(table, plan, console)
         rows, is_exact = _estimated_rows(table, block, plan)
-        about = "unknown" if rows is None else f"{'' if is_exact else 'about '}{rows:,}"
+        about = "unknown"
+        if rows is not None:
+            about = f"{rows:,}" if is_exact else f"about {rows:,}"
         added = plan.columns.added(table.output_format)
         console.info(
             f"{table.source} -> {table.output}\n"

@@ -200,11 +200,12 @@ def list_in_text(text: str) -> list[Any] | None:
                 return None if escapes_surrogates(body, value) else value
         except (ValueError, RecursionError):
             pass
-    if body[-1] == ")" and (call := _CALL.match(body)) is not None:
-        given = body[call.end() : -1].split(",")
-        while len(given) > 1 and _KEYWORD.fullmatch(given[-1]):
-            given.pop()
-        body = ",".join(given).strip() or "[]"
+    call = _CALL.match(body) if body[-1] == ")" else None
+    if call is not None:
+        arguments = body[call.end() : -1].split(",")
+        while len(arguments) > 1 and _KEYWORD.fullmatch(arguments[-1]):
+            arguments.pop()
+        body = ",".join(arguments).strip() or "[]"
     if _BRACKETS.get(body[0]) != body[-1]:
         return None
     return _items(body[1:-1].strip(), needs_commas=body[0] != "[", may_be_single=body[0] != "(")
@@ -251,7 +252,8 @@ def _items(inner: str, *, needs_commas: bool, may_be_single: bool) -> list[Any] 
     place = 0
     while place < len(inner):
         item = _ITEM.match(inner, place)
-        if item is None or (value := _value(item[1])) is _NO_VALUE:
+        value = _NO_VALUE if item is None else _value(item[1])
+        if item is None or value is _NO_VALUE:
             return None
         items.append(value)
         if item[2]:
@@ -325,19 +327,19 @@ def _likely_columns(
     if header is not None and header.raw is None:
         return f"columns of a table without a header are numbers, here 1 to {len(columns)}"
     available = listed(columns) or "none"
-    if (
-        header is not None
-        and len(columns) == 1
-        and (advice := _other_separator(path, wanted, columns[0]))
-    ):
-        return f"its only column is {available}; {advice}"
+    if header is not None and len(columns) == 1:
+        advice = _other_separator(path, wanted, columns[0])
+        if advice:
+            return f"its only column is {available}; {advice}"
     for nested, query in _NESTED.items():
         if nested in columns:
             return f"it has {available}; jq -s '{query}' makes SQuAD JSON of it, to be named .json"
-    if hint := export_hint(columns):
+    hint = export_hint(columns)
+    if hint:
         return f"it has {available}; {hint}name its columns"
     folded = {name.lower(): name for name in columns}
-    if likely := nearest(wanted.lower(), folded):
+    likely = nearest(wanted.lower(), folded)
+    if likely:
         return f"it has {available}; did you mean {folded[likely]!r}?"
     if header is None or all(map(is_name, columns)):
         return f"it has {available}; specify the column"

@@ -148,7 +148,7 @@ def _numbered_words(values: ReadValues) -> Found | None:
 
 def _counts(words: Sequence[str]) -> bool:
     """Whether words are the numbers of a sentence's words: 1, 2, 3, from any number on."""
-    numbers = [int(found[1]) for word in words if (found := _NUMBER.fullmatch(word))]
+    numbers = [int(found[1]) for found in map(_NUMBER.fullmatch, words) if found]
     return len(numbers) == len(words) and numbers == list(
         range(numbers[0], numbers[0] + len(numbers))
     )
@@ -196,7 +196,9 @@ def _units(width: Callable[[np.ndarray], np.ndarray]) -> Callable[[ReadValues], 
     """
 
     def find(values: ReadValues) -> Found | None:
-        counted, cut, still_cut = 0, 0, 0
+        counted = 0
+        cut = 0
+        still_cut = 0
         example = ""
         for text, starts, ends in _texts_with_entities(values):
             widths = width(np.frombuffer(text.encode("utf-32-le"), np.uint32))
@@ -208,7 +210,8 @@ def _units(width: Callable[[np.ndarray], np.ndarray]) -> Callable[[ReadValues], 
                 counted += 1
                 shifted = np.searchsorted(places, [start, end])
                 is_between = (places[np.minimum(shifted, len(text))] != [start, end]).any()
-                still_cut += bool(is_between) or is_cut(text, *shifted.tolist())
+                if is_between or is_cut(text, *shifted.tolist()):
+                    still_cut += 1
                 if is_cut(text, start, end):
                     cut += 1
                     example = example or text[start:end]

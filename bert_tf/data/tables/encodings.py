@@ -208,7 +208,9 @@ def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
     vowels = sum(each in _VOWELS for each in others)
     if alphabet & _VOWELS and vowels < _LEAST_VOWELS * len(others):
         return 0.0, 0.0
-    found, sound, rare = 0, 0, 0.0
+    found = 0
+    sound = 0
+    rare = 0.0
     for before, character, after in zip(" " + text, text, text[1:] + " ", strict=False):
         if character < "\x80":
             continue
@@ -216,10 +218,13 @@ def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
         if not character.isalpha() and not unicodedata.combining(character):
             is_inside = before.isalpha() and after.isalpha()
             is_odd = character in _SYMBOLS and not alphabet.isdisjoint((before + after).lower())
-            sound += not is_odd and character in (_INSIDE_WORDS if is_inside else _AROUND_WORDS)
+            if not is_odd and character in (_INSIDE_WORDS if is_inside else _AROUND_WORDS):
+                sound += 1
         elif character.lower() in alphabet and not (before.islower() and character.isupper()):
             is_mixed = not is_latin and any(n.isascii() and n.isalpha() for n in (before, after))
-            sound += not is_mixed
+            if not is_mixed:
+                sound += 1
             is_rare = not is_latin and character.lower() not in _FREQUENT
-            rare += 0.3 * is_rare + 0.05 * character.isupper()
+
+            rare += (0.3 if is_rare else 0.0) + (0.05 if character.isupper() else 0.0)
     return (sound / found, (sound - rare) / found) if found else (0.0, 0.0)

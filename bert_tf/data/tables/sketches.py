@@ -130,7 +130,8 @@ class TableSketch:
         if rank is None or not fitting:
             return None
         found, *rivals = (each.name for each in sorted(fitting, key=rank))
-        self.rivals.update({key: rivals} if rivals else {})
+        if rivals:
+            self.rivals[key] = rivals
         return found
 
     def missing(self, key: str, what: str) -> UsageError:

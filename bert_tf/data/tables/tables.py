@@ -229,10 +229,13 @@ class NeededColumns(TypedDict, total=False):
 
 def _kinds(needed: NeededColumns) -> dict[str, CellKind]:
     """Return the kind of each needed column, by name."""
-    if unknown := needed.keys() - NeededColumns.__annotations__.keys():
+    unknown = needed.keys() - NeededColumns.__annotations__.keys()
+    if unknown:
         raise TypeError(f"unknown arguments: {', '.join(sorted(unknown))}")
-    columns, kinds = cast(Mapping[str, Any], needed), get_args(CellKind)
-    return {name: kind for kind in kinds for name in columns.get(f"{kind}_columns", ())}
+    columns = cast(Mapping[str, Any], needed)
+    return {
+        name: kind for kind in get_args(CellKind) for name in columns.get(f"{kind}_columns", ())
+    }
 
 
 def read_table_blocks(
@@ -339,11 +342,15 @@ def blocks_of_rows(
         noun: what a row is called in messages.
         needed: see `NeededColumns`.
     """
-    kinds, allow_empty = _kinds(needed), needed.get("allow_empty", False)
-    is_usable, tally = False, RejectTally()
+    kinds = _kinds(needed)
+    allow_empty = needed.get("allow_empty", False)
+    is_usable = False
+    tally = RejectTally()
     while parsed_rows := _taken(rows, block_rows):
-        if not columns and (columns := _object_keys(parsed_rows)):
-            check_columns(path, None, columns, kinds)
+        if not columns:
+            columns = _object_keys(parsed_rows)
+            if columns:
+                check_columns(path, None, columns, kinds)
         block = TableBlock(
             header=header, columns=columns, rows=[], raw_rows=[], lines=[], rejects=[]
         )

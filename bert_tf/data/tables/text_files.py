@@ -339,17 +339,22 @@ def _encoding(stream: io.BufferedReader, path: str) -> str | None:
         name = wide_encoding(sample)
         if is_odd or name is not None:
             return name
-    if (name := escaping_encoding(sample)) is not None:
+    name = escaping_encoding(sample)
+    if name is not None:
         return name
-    rest, valid, invalid = b"", 0, list[bytes]()
+    rest = b""  # of a line whose end was not read yet
+    valid = 0
+    invalid: list[bytes] = []
     for _ in range(_MOST_STEPS):
         *lines, rest = (rest + step).split(b"\n")
         step = stream.read(_STEP_BYTES)
         for line in lines if step else [*lines, rest]:
-            if not line.isascii():
-                is_sound = is_utf8(line + b"\n")  # no character may be cut
-                valid += is_sound
-                invalid += [] if is_sound else [line]
+            if line.isascii():
+                continue
+            if is_utf8(line + b"\n"):  # no character may be cut
+                valid += 1
+            else:
+                invalid.append(line)
         if invalid or not step:
             break
     if len(invalid) <= valid:

@@ -196,8 +196,10 @@ def _form_of(path: str | Path, first: Sequence[str], least: int) -> _Form:
         if line.strip() and not isinstance(line, CutLine) and not _begins_document(line)
     ]
     columns, separator = _columns_of(texts, least)
-    if columns < _LEAST_COLUMNS and (found := _columns_by_commas(texts)):
-        columns, separator = found, ","
+    by_commas = _columns_by_commas(texts) if columns < _LEAST_COLUMNS else 0
+    if by_commas:
+        columns = by_commas
+        separator = ","
     words = [text.split("\t") for text in texts if not text.startswith("#")]
     is_numbered = (
         columns == _CONLL_U_COLUMNS
@@ -356,12 +358,11 @@ def row_words(block: TableBlock, column: str) -> list[list[str]]:
 def are_single_words(values: Sequence[object]) -> bool:
     """Whether nearly all cells have one word, so that a row is a word and no sentence."""
     filled = [value for value in values if value not in (None, "")]
-    single = sum(
-        not isinstance(value, list)
-        and len(words := cell_text(value).split()) == 1
-        and not words[0].startswith("[")
-        for value in filled
-    )
+    single = 0
+    for value in filled:
+        words = [] if isinstance(value, list) else cell_text(value).split()
+        if len(words) == 1 and not words[0].startswith("["):
+            single += 1
     return len(filled) >= _LEAST_ROWS and single >= _SINGLE_WORDS * len(filled)
 
 

@@ -137,7 +137,8 @@ class LabelForm:
                 ]
             else:
                 labels = list(dict.fromkeys(listed))
-                if numbers and (fault := _replace_numbers(labels, numbers)) is not None:
+                fault = _replace_numbers(labels, numbers) if numbers else None
+                if fault is not None:
                     faults[index] = fault
             rows.append(labels)
         return rows, faults

@@ -71,7 +71,9 @@ def label_set_metrics(
         gold, predicted: bool [rows, labels].
         measures: of each label, for the macro averages.
     """
-    right, given, there = (gold & predicted).sum(), predicted.sum(), gold.sum()
+    right = (gold & predicted).sum()
+    given = predicted.sum()
+    there = gold.sum()
     macro = measures.macro_average()
     return {
         "micro_f1": float(quotient(2 * right, given + there)),

@@ -190,7 +190,8 @@ class _Questions:
         if found.id in self._lines:
             return "duplicate question id", f"first at line {self._lines[found.id]}"
         for name in ("id", "question", "context"):
-            if not (text := getattr(found, name)).strip():
+            text = getattr(found, name)
+            if not text.strip():
                 return f"{name} is empty", ""
             if has_surrogates(text):
                 return f"{name} is not Unicode text", ""

@@ -43,12 +43,12 @@ class Comparison:
     def doubt(self, *, rows: int, steps: int) -> str:
         """Say that the model is of no use, and what to try."""
         decimals = 1 if self.baseline > 1 else 3  # percentages or fractions
-        more = (
-            f"more --epochs ({quantity(steps, 'step')} were made, and a new head needs about "
-            f"{ENOUGH_STEPS}), "
-            if steps < ENOUGH_STEPS
-            else ""
-        )
+        more = ""
+        if steps < ENOUGH_STEPS:
+            more = (
+                f"more --epochs ({quantity(steps, 'step')} were made, and a new head needs about "
+                f"{ENOUGH_STEPS}), "
+            )
         shown = f"{shown_measure(self.value, self.error)} ({quantity(rows, 'row')})"
         return (
             f"{self.metric} {shown} is no better than {self.prediction} "

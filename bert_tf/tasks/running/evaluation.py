@@ -203,10 +203,13 @@ class EpochEvaluation:
         )
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
-        task, metrics, errors = self._task, dict[str, float](), dict[str, float]()
+        task = self._task
+        metrics: dict[str, float] = {}
+        errors: dict[str, float] = {}
         if self._evaluator is not None:
             task, results = self._evaluator.fit_and_run()
-            metrics, errors = results.metrics, dict(results.errors)
+            metrics = results.metrics
+            errors = dict(results.errors)
         if self._writes and "best" not in notes:
             write_text_atomically(self._run / "vocab.txt", "\n".join([*self._vocab, ""]))
         self._best.keep_if_best({"step": step}, metrics, notes, task.settings(), errors)

@@ -177,7 +177,9 @@ class Surveyor:
             return float(counted["tokens"][0])
 
         one_step(0)  # traces
-        tokens, count, start = 0.0, 0, time.monotonic()
+        tokens = 0.0
+        count = 0
+        start = time.monotonic()
         while count < _LEAST_STEPS or time.monotonic() - start < seconds:
             count += 1
             tokens += one_step(count)

@@ -190,16 +190,18 @@ def usual_tags(
         )
     elif scheme != PLAIN and are_numbers(tags - {OUTSIDE}) and not tags.issubset(known):
         numbers = sorted(tags - {OUTSIDE}, key=float)
-        raise UsageError(
-            f"{texts.source}: its tags are the numbers {numbers[0]} to {numbers[-1]}, without "
-            "names; "
-            + (
+        cure = (
+            "name the tags in this order, from 0: --tag-names O,B-PER,I-PER,… (or --scheme plain, "
+            "if the numbers are labels of their own)"
+        )
+        if known:
+            cure = (
                 "the model was trained on names: write them in place of the numbers, or fine-tune "
                 "with --tag-names, which it keeps"
-                if known
-                else "name the tags in this order, from 0: --tag-names O,B-PER,I-PER,… (or "
-                "--scheme plain, if the numbers are labels of their own)"
             )
+        raise UsageError(
+            f"{texts.source}: its tags are the numbers {numbers[0]} to {numbers[-1]}, without "
+            f"names; {cure}"
         )
     elif scheme != PLAIN and "*" in tags and all(map(_BRACKETS.fullmatch, tags)):
         raise UsageError(

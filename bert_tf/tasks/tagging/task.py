@@ -149,6 +149,9 @@ class TaggingTask(Task):
         for text, (words, tags) in zip(sample.texts[:SHOWN_ROWS], marks, strict=False):
             tagged = shown_words(words, tags)
             shown.append({name: tagged} if source.has_words else {name: text, "entities": tagged})
+        entities = None
+        if not source.has_words:
+            entities = Spans(rows=sample.owners, starts=sample.starts, ends=sample.ends)
         return ReadValues(
             source=source.source,
             lines=sample.lines,
@@ -157,9 +160,7 @@ class TaggingTask(Task):
             words=[words for words, _ in marks] if source.has_words else (),
             words_have_lines=len(set(source.mark_lines)) > len(source),
             is_words_column_given=columns.tokens is not None,
-            entities=None
-            if source.has_words
-            else Spans(rows=sample.owners, starts=sample.starts, ends=sample.ends),
+            entities=entities,
             used=[each for each in vars(columns).values() if each is not None],
             shown=shown,
         )
@@ -181,11 +182,14 @@ class TaggingTask(Task):
         numbers = {label: number for number, label in enumerate(self.labels)}
         codes = np.array([numbers.get(tag, -1) for tag in learned.tags], np.int32)
         known = codes >= 0
-        words, codes, word_weights = learned.chosen[known], codes[known], learned.weights[known]
+        words = learned.chosen[known]
+        codes = codes[known]
+        word_weights = learned.weights[known]
         tokens = encoded.rows.offsets[encoded.windows[words]] + encoded.positions[words]
         labels = np.zeros(len(encoded.rows.ids), np.int32)
+        labels[tokens] = codes
         weights = np.zeros(len(encoded.rows.ids), np.float32)
-        labels[tokens], weights[tokens] = codes, word_weights
+        weights[tokens] = word_weights
         return TaskData(
             source=source,
             rows=encoded.rows,

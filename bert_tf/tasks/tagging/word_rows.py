@@ -106,12 +106,11 @@ def sentences_of_rows(
     """
     order = _SentenceOrder(path, form)
     if console is not None:
-        columns = " and ".join(map(repr, filter(None, (form.document, form.sentence))))
-        console.info(
-            f"{path}: a word per row; words with one {columns} are a sentence (--sentence-column)"
-            if form.sentence
-            else f"{path}: a word per row; blank lines end sentences"
-        )
+        ends = "blank lines end sentences"
+        if form.sentence:
+            columns = " and ".join(map(repr, filter(None, (form.document, form.sentence))))
+            ends = f"words with one {columns} are a sentence (--sentence-column)"
+        console.info(f"{path}: a word per row; {ends}")
     now: ConllSentence | None = None
     key: tuple[str, ...] = ()
     for line, row in _rows_and_ends(blocks, form):

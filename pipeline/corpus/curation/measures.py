@@ -224,7 +224,9 @@ class DocumentLines:
         """Return the text without blank lines, and the numbers of the others, int64 [lines]."""
         clean = self.clean
         lines = np.flatnonzero(clean.lengths)
-        data, starts, stops = clean.data, clean.offsets[:-1][lines], clean.offsets[1:][lines] - 1
+        data = clean.data
+        starts = clean.offsets[:-1][lines]
+        stops = clean.offsets[1:][lines] - 1  # without the line end
         if clean.may_need_composition:
             offsets, data = offsets_and_data(compose(gather(data, starts, stops)))
             starts, stops = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)

@@ -67,11 +67,12 @@ class DropDuplicates(beam.PTransform):
 
     def __init__(self, config: CorpusSection, store: BlobStore, folder: str):
         super().__init__()
+        bands = None
+        if config.duplicates == "near":
+            bands = choose_bands(config.near_duplicate_threshold)
         self._job = DropJob(
             documents=config.duplicates != "keep",
-            bands=choose_bands(config.near_duplicate_threshold)
-            if config.duplicates == "near"
-            else None,
+            bands=bands,
             threshold=config.near_duplicate_threshold,
             lines=config.duplicate_lines == "drop",
             store=store,

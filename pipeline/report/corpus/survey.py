@@ -141,7 +141,9 @@ def similar_documents(
     left, right = pairs["left"].astype(np.int64), pairs["right"].astype(np.int64)
     similarity = estimated_similarity(sketches[left], sketches[right])
     is_similar = similarity >= threshold
-    left, right, similarity = left[is_similar], right[is_similar], similarity[is_similar]
+    left = left[is_similar]
+    right = right[is_similar]
+    similarity = similarity[is_similar]
     order = np.argsort(-similarity, kind="stable")[:most]
     offsets = [block.document_offsets for block in blocks]
     shown = []

@@ -220,7 +220,8 @@ def _read_header(
             "correct its quotes"
         )
     cells = first_cells(data, records)
-    if stream.has_quotes and (spaced := next(filter(_SPACED_QUOTES.fullmatch, cells), None)):
+    spaced = next(filter(_SPACED_QUOTES.fullmatch, cells), None) if stream.has_quotes else None
+    if spaced:
         raise InputError(
             f"{path}:{line}: blanks before the quotes of {spaced!r} make them part of the cells; "
             f"remove the blanks after {delimiter!r}"
