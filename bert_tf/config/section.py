@@ -91,6 +91,7 @@ def option(
     """
     if choices is not None and default is dataclasses.MISSING:
         default = next(iter(choices))
+    # All arguments, by which the flags, the YAML reader and the documentation go.
     metadata = {**locals(), "required": default is dataclasses.MISSING}
     return dataclasses.field(default=None if metadata["required"] else default, metadata=metadata)
 
@@ -153,6 +154,7 @@ def former_defaults(section: type[Section] | Section) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """Convert tuples to lists, and sections to mappings."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value.as_dict() if isinstance(value, Section) else value
@@ -195,6 +197,7 @@ class FieldType(NamedTuple):
 @functools.cache
 def _type_hints(section: Any) -> dict[str, Any]:
     """Return annotations by field; of two bases, those of the first, like dataclasses do."""
+    # From the base next to `object` down to the nearest one, so that nearer ones win.
     bases = [_type_hints(base) for base in section.__mro__[-2:0:-1]]
     own = inspect.get_annotations(section, eval_str=True)
     return {name: hint for hints in (*bases, own) for name, hint in hints.items()}
@@ -265,6 +268,7 @@ def build_section(
 
 
 def _missing(section: type[Section], field: dataclasses.Field) -> str:
+    """Say that a required key is missing, and how to give it."""
     doc = field.metadata["doc"]
     alternative = field.metadata["alternative"]
     if field.metadata["positional"]:
@@ -297,6 +301,7 @@ def shown(raw: Any) -> str:
 
 
 def _unknown_key(name: str, section: type[Section]) -> str:
+    """Say that a section has no such key, and which one may be meant."""
     known = [field.name for field in dataclasses.fields(section)]
     command = section.section_name.replace("_", "-")
     listing = f"bert-pipeline {command} --help-all lists the keys"
@@ -321,6 +326,11 @@ def likely_key(name: str, known: Collection[str], *, prefix: str = "", listing: 
 
 
 def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
+    """Convert a raw value to the type of a field.
+
+    Raises:
+        ValueError: with what was expected and what was given.
+    """
     kind, many, optional, _bounds = field_type(section, field.name)
     if raw is None or (optional and raw == ""):
         if optional or field.metadata["required"]:
@@ -338,6 +348,7 @@ def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
 
 
 def _convert_item(section: type[SectionType], raw: Any, number: int) -> SectionType:
+    """Build a section that is an item of a list; `number`, from 1, is for messages."""
     if not isinstance(raw, dict):
         raise ValueError(f"item {number}: expected key: value pairs, got {shown(raw)}")
     try:
@@ -347,6 +358,7 @@ def _convert_item(section: type[SectionType], raw: Any, number: int) -> SectionT
 
 
 def _convert_scalar(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
+    """Convert a raw value, which is no list, to the type of a field, and check it."""
     declared = field_type(section, field.name)
     choices = field.metadata["choices"]
     if declared.kind is bool:
@@ -374,6 +386,7 @@ def not_a_choice(raw: Any, choices: Collection[str]) -> str:
 
 
 def _convert_boolean(raw: Any) -> bool:
+    """Convert the words of YAML and of command lines."""
     value = _BOOLEANS.get(str(raw).lower())
     if value is None:
         raise ValueError(f"expected true or false, got {shown(raw)}")
@@ -381,6 +394,7 @@ def _convert_boolean(raw: Any) -> bool:
 
 
 def _convert_text(raw: Any) -> str:
+    """Convert texts and numbers; YAML reads `2024` as a number, though a name is meant."""
     if not isinstance(raw, str | int | float) or isinstance(raw, bool):
         raise ValueError(f"expected text, got {shown(raw)}")
     if raw == "":
@@ -389,6 +403,7 @@ def _convert_text(raw: Any) -> str:
 
 
 def _check_bounds(bounds: Bounds, value: int | float, raw: Any) -> None:
+    """Raise ValueError if a number is out of bounds, with all of them in words."""
     rules = [
         (bounds.minimum, operator.ge, "at least"),
         (bounds.above, operator.gt, "above"),
@@ -405,6 +420,7 @@ def _check_bounds(bounds: Bounds, value: int | float, raw: Any) -> None:
 
 
 def _convert_number(kind: type, raw: Any) -> int | float:
+    """Convert texts and numbers; whole numbers may be written as `1e6`."""
     expected = "an integer" if kind is int else "a number"
     fault = ValueError(f"expected {expected}, got {shown(raw)}")
     if isinstance(raw, bool):

@@ -319,6 +319,7 @@ class Forward(Implementation):
         self.graphs: dict[TransformerBlock, Any] = {}
 
     def encode(self, encoder: Any, inputs: EncoderInputs) -> dict[str, Any]:
+        """Compute `BertEncoder.call`."""
         if not self._traces_once:
             return encode(encoder, inputs)
         return encode(
@@ -328,6 +329,7 @@ class Forward(Implementation):
         )
 
     def masked_lm_logits(self, head: MaskedLMHead, hidden: Any, word_embeddings: Any) -> Any:
+        """Compute `MaskedLMHead.call`, with GELU fused."""
         return head.logits(project(head.transform, hidden), word_embeddings)
 
     def repeated(
@@ -431,6 +433,7 @@ def _context_of_first(
 def _dropped_softmax(
     attention: SelfAttention, products: Any, bias: Any | None, shared: PassInputs, head_size: int
 ) -> Any:
+    """Scale products by the root of the head size, and return probabilities after dropout."""
     dropout = attention.probability_dropout
     keep = _kept(dropout, products, shared)
     return dropped_softmax(
@@ -457,6 +460,7 @@ def _product(layer: Projection, inputs: Any) -> tuple[Any, Any]:
 
 
 def _matrix_product(inputs: Any, kernel: Any) -> Any:
+    """Multiply [..., n] by [n, m]: oneDNN has its fastest products for two axes."""
     shape = keras.ops.shape(inputs)
     products = tf.matmul(tf.reshape(inputs, [-1, shape[-1]]), kernel)
     return tf.reshape(products, [*shape[:-1], kernel.shape[-1]])

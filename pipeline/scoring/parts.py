@@ -47,6 +47,7 @@ class ScoredBlock:
     """Rows with what a model predicts for them.
 
     Attributes:
+        block: the rows.
         predicted: the model's outputs by name, [rows, …].
         tokens: of the model's batches, without padding and with it; 0 if the engine does not count
             them.
@@ -166,6 +167,7 @@ def finish_part(
 
 
 def _sha256_of_part(files: BlockFiles) -> list[str]:
+    """Return the SHA-256 of a part's rows and of its rejects."""
     return [file_sha256(path) for path in (files.part, files.rejects)]
 
 
@@ -177,8 +179,9 @@ _TYPES = {  # of columns, by their kinds; others become text
     ("integer", "number"): pa.float64(),
     ("number",): pa.float64(),
 }
-_LARGEST_EXACT = 1 << 53  # of a float64
-_LARGEST_INTEGER = 1 << 63
+# Integers that float64 has exactly; beyond, a column with fractions has no type that keeps both.
+_LARGEST_EXACT = 1 << 53
+_LARGEST_INTEGER = 1 << 63  # of int64
 
 
 def kinds_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:

@@ -74,6 +74,8 @@ class CountWords(beam.PTransform):
 
 
 class _CountInBundle(beam.DoFn):
+    """Counts the words of a bundle in memory, those of held-out documents apart."""
+
     def __init__(
         self, folder: str, new_counter: Callable[[], WordCounter], held_out_fraction: float
     ):
@@ -90,15 +92,16 @@ class _CountInBundle(beam.DoFn):
 
     def process(self, block: DocumentBlock) -> Iterator[Output]:
         is_held_out = held_out_documents(block, self._held_out_fraction)
-        in_sentence = np.repeat(is_held_out, np.diff(block.document_offsets))
-        for kind, mask in ((_LEARNING, ~in_sentence), (_HELD_OUT, in_sentence)):
-            if mask.any():
-                sentences = (
-                    block.sentences if mask.all() else block.sentences.filter(pa.array(mask))
-                )
-                self._counters[kind].count(sentences)
-                if len(self._counters[kind]) > MOST_WORDS_IN_MEMORY:
-                    yield from self._empty(kind)
+        of_held_out = np.repeat(is_held_out, np.diff(block.document_offsets))
+        for kind, mask in ((_LEARNING, ~of_held_out), (_HELD_OUT, of_held_out)):
+            if not mask.any():
+                continue
+            sentences = block.sentences
+            if not mask.all():
+                sentences = sentences.filter(pa.array(mask))
+            self._counters[kind].count(sentences)
+            if len(self._counters[kind]) > MOST_WORDS_IN_MEMORY:
+                yield from self._empty(kind)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         window = GlobalWindow()
@@ -107,6 +110,7 @@ class _CountInBundle(beam.DoFn):
                 yield WindowedValue(element, window.max_timestamp(), (window,))
 
     def _empty(self, kind: str) -> Iterator[Output]:
+        """Yield the counts of a counter by partition, and begin a new one."""
         counter = self._counters[kind]
         if counter.too_long:
             yield (_TOO_LONG, 0), str(counter.too_long).encode()
@@ -174,6 +178,7 @@ def word_partitions(words: pa.Array) -> np.ndarray:
     """Return the partition of each word, by a hash of its bytes, int64 [words]."""
     offsets, data = offsets_and_data(words)
     hashes = hash_ranges(data, offsets[:-1], offsets[1:])
+    # The hash tables of the counters go by the low bits of such hashes, partitions by high ones.
     return ((hashes >> np.uint64(40)) % np.uint64(NUM_PARTITIONS)).astype(np.int64)
 
 

@@ -72,6 +72,7 @@ def write_words(
     """
     texts = pa.array([piece.removeprefix("##") for piece in pieces], pa.string())
     continues = np.array([piece.startswith("##") for piece in pieces], np.bool_)
+    # Four to eight slots for each piece, so that most are found at the first look.
     slots = np.full(1 << (4 * len(pieces)).bit_length(), -1, np.int32)
     piece_offsets, piece_data = offsets_and_data(texts)
     hashes = _enter(piece_data, piece_offsets, continues, slots)

@@ -233,9 +233,12 @@ class CorpusSection(RowSection):
         if self.languages:
             check_packages("languages", ["py3langid"], extra="languages")
         if {"phone", "all"} & set(listed(self.personal_data)):
-            instead = "list the other kinds without phone"
-            asked, extra = "personal_data phone", "personal-data"
-            check_packages(asked, ["phonenumbers"], extra=extra, instead=instead)
+            check_packages(
+                "personal_data phone",
+                ["phonenumbers"],
+                extra="personal-data",
+                instead="list the other kinds without phone",
+            )
         if any(map(self.reads_web, self.input)):
             check_web_packages(self.html_extractor)
 
@@ -255,8 +258,12 @@ def check_web_packages(extractor: str) -> None:
 def check_splitter_installed(name: str) -> None:
     """Raise UsageError if the library of a sentence splitter is missing."""
     if name == "sentencex":
-        asked, instead = "sentence_splitter sentencex", "choose sentence_splitter rules"
-        check_packages(asked, ["sentencex"], extra="sentencex", instead=instead)
+        check_packages(
+            "sentence_splitter sentencex",
+            ["sentencex"],
+            extra="sentencex",
+            instead="choose sentence_splitter rules",
+        )
 
 
 class VocabConfig(CorpusSection, section_name="vocab"):
@@ -302,7 +309,7 @@ class VocabConfig(CorpusSection, section_name="vocab"):
     )
 
     def __post_init__(self) -> None:
-        """Lower-cases new vocabularies by default; an existing one decides itself."""
+        """Lower-case new vocabularies by default; an existing one decides itself."""
         if self.lowercase is None and self.extend is None:
             object.__setattr__(self, "lowercase", True)
 
@@ -411,4 +418,5 @@ class PreprocessConfig(CorpusSection, section_name="preprocess"):
 
     @property
     def passes(self) -> int:
+        """Return the passes over the corpus, each with other pairs and masks."""
         return 1 if self.masking == "dynamic" else self.dupe_factor

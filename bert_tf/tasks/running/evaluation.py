@@ -100,6 +100,7 @@ def _checked_ceiling(
     tokenizer: WordPieceTokenizer,
     console: Console,
 ) -> Ceiling | None:
+    """Measure what a perfect model could reach, and refuse rows on which that is too little."""
     ceiling = measure_ceiling(task, data, tokenizer, fits=False)
     if ceiling is not None:
         ceiling.report(console, config.min_ceiling, is_trained=True)
@@ -143,6 +144,7 @@ def measure_best(path: str, read: FinetuningRows, console: Console) -> tuple[Tas
 def _encoded(
     task: Task, source: FileRows, tokenizer: WordPieceTokenizer, console: Console
 ) -> TaskData:
+    """Encode all rows, and report those that are too long for the model."""
     data = task.encode(source, tokenizer, training=False)
     Truncation.of(data).log(console, source.source, "the model was trained to read no more")
     return data
@@ -151,6 +153,7 @@ def _encoded(
 def _float32_evaluator(
     directory: ModelDirectory, task: Task, data: TaskData, batch_tokens: int, console: Console
 ) -> Evaluator:
+    """Load a model to evaluate it in float32, as exported models compute."""
     keep_float32_exact()
     model = task.build_model(directory.config, policy="float32")
     load_all_weights(model, directory)
@@ -203,6 +206,15 @@ class EpochEvaluation:
         )
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
+        """Evaluate after an epoch, and keep the model if it is the best so far.
+
+        Args:
+            step: of the training.
+            notes: of the checkpoint, for the measures of the best model.
+
+        Returns:
+            The metrics; none without evaluation rows.
+        """
         task = self._task
         metrics: dict[str, float] = {}
         errors: dict[str, float] = {}
@@ -222,7 +234,10 @@ class DoubtedRow:
 
     Attributes:
         line: where it starts in the file, counted from 1.
+        label: its own label.
         label_probability: what the models give its own label, 0 to 1.
+        suggested_label: the label that the models find most likely.
+        suggested_probability: what the models give that label, 0 to 1.
         texts: by input name.
     """
 
@@ -236,13 +251,21 @@ class DoubtedRow:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrors:
-    """The result of a search for wrong labels."""
+    """The result of a search for wrong labels.
+
+    Attributes:
+        source: all rows.
+        inputs: names of the texts.
+        doubted: rows, the most doubtful first.
+        unchecked: usable rows whose label no model could learn, since no other row has it.
+        results: of the checked rows, each by a model that has not seen it.
+    """
 
     source: FileRows
     inputs: tuple[str, ...]
-    doubted: list[DoubtedRow]  # the most doubtful row first
-    unchecked: int  # usable rows whose label no model could learn, since no other row has it
-    results: TaskResults  # of the checked rows, each by a model that has not seen it
+    doubted: list[DoubtedRow]
+    unchecked: int
+    results: TaskResults
 
 
 def write_doubted_rows(path: Path, rows: Sequence[DoubtedRow], inputs: Sequence[str]) -> None:

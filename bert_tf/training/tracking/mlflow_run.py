@@ -85,4 +85,5 @@ class MlflowRun:
         self._client.set_terminated(self._id, "FINISHED" if is_finished else "KILLED")
 
 
+# The name that the registry of trackers looks for in each module.
 open_tracker = MlflowRun
