@@ -38,8 +38,11 @@ class Projection(keras.layers.Layer):
         self.activation_name = activation_name
 
     def build(self, input_shape: Any) -> None:
-        initializer: Any = keras.initializers.LecunNormal()
-        if self.initializer_range is not None:
+        initializer: keras.Initializer
+        # Only one of them is made, since each draws a seed.
+        if self.initializer_range is None:
+            initializer = keras.initializers.LecunNormal()
+        else:
             initializer = keras.initializers.TruncatedNormal(stddev=self.initializer_range)
         self.kernel = self.add_weight(
             name="kernel", shape=(input_shape[-1], self.size), initializer=initializer

@@ -111,6 +111,7 @@ def inspect(
 
             reading = _reading(path, of_corpus)
             if is_corpus(path, has_format=reading.format != "auto"):
+                # Without --cased the vocabulary itself says how it was made.
                 lowercase = False if of_corpus["cased"] else None
                 further = {"vocab": of_corpus["vocab"], "lowercase": lowercase}
                 write_corpus_page(reading, html, samples=samples, overwrite=overwrite, **further)

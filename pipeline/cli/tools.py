@@ -140,6 +140,7 @@ def try_(model: str, port: int, verbose: bool) -> None:
       bert-pipeline try complaints --port 8001
     """
     with filtered_third_party_output(verbose=verbose) as (own_stderr, _):
+        # Our own lines go around the filter that libraries' lines go through.
         console = Console(own_stderr)
         with console.waiting("try: loading libraries"):
             from pipeline.trying.server import serve

@@ -20,17 +20,21 @@ from bert_tf.base.files import replacing_directory
 from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.raw_block import RawBlock, Texts
 
+# Roles of reStructuredText, such as :func:`~os.walk`, of which the name stays.
 _ROLE = re.compile(r":[a-z:+]+:`~?([^`<]+?)(?:\s*<[^>]*>)?`")
 _QUOTED_CODE = re.compile(r"``?([^`]+)``?_{0,2}")
 _EMPHASIS = re.compile(r"(?<!\w)\*{1,2}([^*\s](?:[^*]*[^*\s])?)\*{1,2}(?!\w)")
 _NOTE_MARK = re.compile(r"\s*\[\w{1,12}\]_?")
 _LIST_MARK = re.compile(r"^(?:[-*+•]|\d{1,2}[.)]|\(\d{1,2}\)|\[\d+\])\s+")
 _RULE = re.compile(r"^\s*([=\-~*^#+|_\"'`])[\s\1|+]*$")
+# What prose has seldom and code often: brackets, operators, names with dots or underscores.
 _CODE = re.compile(r"[{}<>=\\|@$]|\w\(|_\w|\w_|://|--|::|\.\.\.|\w\.\w+\.\w")
 _WORD = re.compile(r"[A-Za-z]+(?:['\u2019-][A-Za-z]+)*")
+# Shorter ones are mostly headings and captions of parameters.
 _SHORTEST_SENTENCE_WORDS = 5
 _LEAST_WORD_FRACTION = 0.75
 _PACKAGES = ("numpy", "apache_beam", "keras")
+# Tests, tables and generated code: few sentences, and the same ones again and again.
 _LEFT_OUT_FOLDERS = frozenset(
     {
         "site-packages", "dist-packages", "__pycache__", "test", "tests", "testing", "idlelib",
@@ -72,6 +76,8 @@ def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
     with replacing_directory(directory) as aside:
         for name, texts in sources.items():
             documents = []
+            # Classes inherit docstrings, and modules copy them; each sentence is to be learned from
+            # once.
             for text in texts:
                 new = [
                     each for each in dict.fromkeys(split_into_sentences(text)) if each not in seen
@@ -106,6 +112,8 @@ def read_docstrings(source: bytes) -> list[str]:
             text = ast.get_docstring(node)
             if text:
                 found.append((getattr(node, "lineno", 0), text))
+        # Statements only: docstrings are nowhere inside of expressions, of which there are far
+        # more.
         to_visit += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
     return [text for _, text in sorted(found)]
 
@@ -117,6 +125,7 @@ def _language_reference() -> Iterator[str]:
         return
     for statement in ast.parse(path.read_bytes()).body:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
+            # Read, not imported: the corpus depends on the file alone.
             topics: dict[str, str] = ast.literal_eval(statement.value)
             yield from (topics[name] for name in sorted(topics))
 
@@ -182,10 +191,12 @@ def prose_paragraphs(text: str) -> list[str]:
             continue
         literal_below = None
         if _RULE.match(line):
+            # A line that is underlined is a heading.
             if len(lines) == 1:
                 lines.clear()
             close()
             continue
+        # The output of an example goes on until a blank line.
         if line.startswith((">>>", "```", "$ ")) or in_example:
             close()
             in_example = True

@@ -141,6 +141,7 @@ def find_weights(folder: str | None) -> Path:
                 "(config.json, model.safetensors, vocab.txt)"
             )
         return Path(folder)
+    # Finds the folder without running the package's code.
     spec = importlib.util.find_spec(_WEIGHTS_MODULE)
     if spec is None or not spec.submodule_search_locations:
         raise UsageError(

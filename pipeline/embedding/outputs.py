@@ -79,6 +79,7 @@ def read_parts(plan: ScoringPlan, table: ScoredTable) -> Iterator[tuple[BlockFil
         Files of the block, and its table, in memory only while it is used.
     """
     for files in block_files(table, read_summary(table, plan), plan):
+        # Local parts are mapped, so that only the pages in use are in memory.
         part, is_remote = files.part, isinstance(files.part, RemotePath)
         with pa.PythonFile(part.open("rb")) if is_remote else pa.memory_map(str(part)) as file:
             yield files, pa.ipc.open_file(file).read_all()
@@ -88,6 +89,7 @@ def _vector_arrays(predicted: dict[str, np.ndarray]) -> dict[str, pa.Array]:
     if EMBEDDING in predicted:
         return {EMBEDDING: vector_array(predicted[EMBEDDING])}
     tokens, starts, ends, vectors = (predicted[name] for name in TOKEN_COLUMNS)
+    # Texts have different numbers of tokens: Arrow's lists are offsets into flat columns.
     bounds = pa.array(offsets_of(np.array([len(row) for row in tokens], np.int64)), pa.int32())
     flat = (
         pa.array([token for row in tokens for token in row], pa.string()),
@@ -135,6 +137,7 @@ def write_output(path: str, plan: ScoringPlan, counts: ScoringCounts) -> None:
 
 def _write_parquet(path: Path, plan: ScoringPlan, counts: ScoringCounts) -> None:
     stored, types = _stored_fields(plan), counts.types
+    # Columns of Parquet sources keep their types, which JSON has lost.
     fields = [stored.get(key) or pa.field(key, type_) for key, type_ in types.items()]
     vectors = [field for field in next(_parts(plan)).schema if field.name != ROW]
     schema = pa.schema([*fields, *vectors])
@@ -241,6 +244,7 @@ def _token_json(part: pa.Table) -> Iterator[str]:
 
 def _vectors_as_json(vectors: pa.FixedSizeListArray) -> list[str]:
     """Return the shortest decimals that give back each float32, a JSON list for each vector."""
+    # Arrow writes float32 in a compiled loop; Python's json would first widen it to float64.
     numbers = vectors.flatten().cast(pa.string()).to_pylist()
     size = vectors.type.list_size
     return [

@@ -83,6 +83,7 @@ def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> D
     if splitter is not None:
         starts, stops, counts = splitter(clean.data, starts, stops)
         documents = np.repeat(documents, counts)
+    # The splitter counts bytes; the output counts characters of the document as it was given.
     first = clean.characters[np.searchsorted(clean.byte_starts, starts)]
     last = clean.characters[np.searchsorted(clean.byte_starts, stops) - 1]
     return DocumentSentences(
@@ -118,6 +119,7 @@ def _cleaned(texts: Sequence[str]) -> _CleanText:
     is_kept[empty_lines] = ends_line[empty_lines] = True
 
     kept = np.where(is_blank, np.uint32(_SPACE), codes)[is_kept].astype("<u4")
+    # Bytes of each character in UTF-8.
     widths = 1 + (kept >= 0x80).astype(np.int64) + (kept >= 0x800) + (kept >= 0x10000)
     line_ends = np.flatnonzero(ends_line[is_kept])
     data = kept.tobytes().decode("utf-32-le").encode()

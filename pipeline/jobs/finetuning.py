@@ -74,6 +74,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         return preview_finetuning(config, options.console)
     left = open_keys(config)
     extendable_key = "seeds" if config.is_series else "epochs"
+    # An interrupted run goes on with what it has chosen, whatever would be chosen now.
     config = config if options.overwrite else with_kept_choices(config)
     spec = JobSpec(
         config=config,
@@ -86,6 +87,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
     if config.is_series:
         return run_job(spec, options, lambda record: _finetune_series(config, options, record))
     if not is_chief_process(config.strategy):
+        # The chief writes the rejects of all.
         check = RejectsCheck(options.max_rejects, None, options.console)
         return train_along(spec, options, lambda: finetune(config, options.console, check))
     return run_job(spec, options, lambda record: _finetune(spec, config, options, record))
@@ -154,8 +156,10 @@ def _report_doubts(config: FinetuneConfig, result: FinetuningResult, record: Job
     """Say what speaks against the best model; return whether it is of use nevertheless."""
     metric = config.selection_metric
     doubts = list(learning_doubts(result))
+    # Without evaluation rows, nothing can be compared, and learning alone decides.
     comparison, is_useful = compared(result, metric), not doubts
     if comparison is not None:
+        # What beats the baseline is of use, whatever the losses looked like.
         is_useful = comparison.is_better
         record.extra["baseline"] = comparison.as_json()
         if not comparison.is_better and result.results is not None:
@@ -184,6 +188,7 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
     if not result.held_out:
         return "a file of their own"
     held_out, train = len(result.evaluation.source), len(result.train.source)
+    # Of few rows, a least number is held out instead of the fraction.
     is_fraction = config.eval_fraction * (held_out + train) >= LEAST_HELD_OUT
     shown = f"{config.eval_fraction:g}" if is_fraction else f"{held_out:,} of {held_out + train:,}"
     return f"{shown} of the training rows, held out by a hash of their texts"
@@ -276,6 +281,7 @@ def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRec
             )
         remove(path / "checkpoints")  # a finished run of a series is not extended
         found.append(SeriesRun(settings=settings, seed=single.seed, path=path, manifest=manifest))
+        # Else graphs and variables of all runs stay in memory until the last one ends.
         keras.backend.clear_session()
         gc.collect()
     _record_series(record, config, combinations(found))
@@ -296,6 +302,7 @@ def best_of(found: Sequence[Combination], metric: str) -> tuple[Combination, Ser
         found: at least one.
         metric: that decides.
     """
+    # By the mean over seeds: the best single run of many is often luck.
     chosen = max(found, key=lambda each: rank(each.mean(), metric))
     return chosen, max(chosen.runs, key=lambda run: rank(run.metrics, metric))
 
@@ -393,6 +400,7 @@ def _common(runs: Sequence[SeriesRun]) -> list[str]:
 
 
 def _folder(config: FinetuneConfig, settings: dict[str, Any], seed: int) -> Path:
+    # Folders are named by their settings, so that a changed grid finds its finished runs again.
     grid = ",".join(f"{key}={shown_setting(value)}" for key, value in settings.items())
     return Path(config.output) / _UNSAFE.sub("_", grid) / f"seed-{seed}"
 

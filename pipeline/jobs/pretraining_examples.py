@@ -137,6 +137,7 @@ def _make_records(
         **record.identity,
         "block_bytes": bytes_of_block(config, files),
         "plan": {**dataclasses.asdict(plan), "buckets": plan.buckets},
+        # Another release may make other blocks of the same text.
         "versions": package_versions(),
     }
     work = open_work_folder(output, identity, console)
@@ -174,6 +175,7 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
         identity: all that results depend on, ready for JSON.
     """
     work = output / WORK_FOLDER
+    # As it is read back: tuples become lists.
     identity = json.loads(json.dumps(identity))
     is_new = not work.exists()
     if read_if_sound(work / _WORK_IDENTITY) == identity:
@@ -197,6 +199,7 @@ def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
+        # A failed machine, or a stop, says nothing about the input.
         if isinstance(error, RunnerFailed | GraphWritten) or not isinstance(
             error, BertPipelineError
         ):
@@ -263,6 +266,7 @@ def _check_sample(
     """Reject a vocabulary for another language before the whole corpus is read."""
     sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES, layouts=layouts)
     texts = pa.chunked_array([block.sentences for block in sample.blocks], pa.string())
+    # A sample may be from an odd corner of the corpus, so its limit is more generous.
     is_whole = sample.is_whole and len(texts) <= _SAMPLE_SENTENCES
     tokenizer = HostTokenizer(vocab, lowercase=lowercase_of(config.lowercase, config.keep_accents))
     ids = tokenizer.tokenize_texts(texts.slice(0, _SAMPLE_SENTENCES).to_pylist()).ids
@@ -369,6 +373,7 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
     total = examples["train"] + examples["eval"]
     health = examine(counts, config)
     record.metrics = {**health.figures}
+    # The time of a resumed run is not that of all its examples.
     if not any(record.extra["found_finished"].values()):
         record.metrics["examples_per_second"] = round(total / seconds, 1)
     console.info(

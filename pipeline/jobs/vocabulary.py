@@ -81,6 +81,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     def body(record: JobRecord) -> None:
         if note:
             options.console.warn(note)
+        # Counts are not kept in parts that a later run could use.
         remove(work)
         work.mkdir(parents=True)
         try:
@@ -110,6 +111,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
 def _read_base(config: VocabConfig) -> list[str]:
     if config.extend is None:
         return list(SPECIALS)
+    # A vocabulary that was edited after its job has other ids than its manifest says.
     check_files(config.extend)
     base = read_vocab(path_of(config.extend))
     if len(base) >= config.vocab_size:
@@ -151,6 +153,7 @@ def _learn(config: VocabConfig, base: list[str], work: Path, record: JobRecord) 
     record.console.info(health.line)
     record.warn(health.warnings)
     output = path_of(config.output)
+    # The vocabulary comes last: once it is there, all that belongs to it is, too.
     move_lists(work, output)
     write_text_atomically(output, "".join(f"{piece}\n" for piece in learned.pieces))
     lists = list_meanings(
@@ -316,6 +319,7 @@ def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord)
 
 def _next_command(config: VocabConfig) -> list[str]:
     """Return a command line of `preprocess` that reads the corpus in the same way."""
+    # Records have to be made of the text that the vocabulary was learned from.
     keys = [field.name for field in dataclasses.fields(CorpusSection)]
     read = ["input", *(key for key in keys if key not in ("input", "block_megabytes"))]
     command = ["bert-pipeline", "preprocess", *option_words(config, read, section="preprocess")]

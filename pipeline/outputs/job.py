@@ -338,9 +338,11 @@ def _make(
     """Fill the output with `body`, and finish it."""
     place = spec.place
     console = options.console
-    filling: AbstractContextManager[None] = filling_file(spec, options)
+    filling: AbstractContextManager[None]
     if place.is_directory:
         filling = filling_folder(spec, record.identity["inputs"], options)
+    else:
+        filling = filling_file(spec, options)
     with filling:
         if options.log is not None and not options.is_part:
             options.log.keep_beside(place.log, spec.command)

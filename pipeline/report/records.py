@@ -146,6 +146,7 @@ def make_histogram(title: str, values: np.ndarray, highest: int) -> HistogramSec
     Returns:
         A section to draw.
     """
+    # Rounded up, so that the last range reaches the highest value.
     width = -(-highest // _BARS)
     starts = np.arange(1, highest + 1, width).tolist()
     counts = np.bincount(np.maximum(values - 1, 0) // width, minlength=len(starts))
@@ -170,6 +171,7 @@ def _frequent_tokens(features: dict[str, np.ndarray], vocab: list[str]) -> list[
     for index, token in enumerate(vocab):
         if token.startswith("[") and token.endswith("]") and len(token) > 2:
             counts[index] = 0
+    # Of equal counts the one that comes first in the vocabulary.
     order = np.argsort(-counts, kind="stable")[:_FREQUENT_TOKENS]
     return [(vocab[index], float(counts[index] / len(ids))) for index in order if counts[index]]
 
@@ -188,6 +190,7 @@ def _show_example(
     if data.pair_task == "none":
         return ShownExample(title, [("text", tokens[1 : length - 1])])
     label = int(features["next_sentence_labels"][row])
+    # The second segment has type 1 up to the end of the record.
     border = length - int(features["input_type_ids"][row].sum())
     return ShownExample(
         f"{title}, {_SAID_OF_LABELS[data.pair_task][label]}",
@@ -244,6 +247,7 @@ def _first_rows(split: str, data: PretrainingData, vocab: list[str]) -> dict[str
     """
     try:
         records = _first_records(data.paths(split), data.compression)
+        # Evaluation records are masked once, so that losses can be compared.
         if split == "train" and data.is_dynamic:
             return _unmasked(records, data, vocab)
         parsed = parse_records(tf.constant(records, tf.string, shape=[len(records)]), data)

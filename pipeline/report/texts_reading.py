@@ -219,6 +219,7 @@ class TextReader:
             )
         else:
             rows = pack_host_pairs(*tokens, max_seq_length=longest, tokenizer=self._tokenizer)
+        # Of a single text the second segment begins at its end.
         types = (np.arange(len(rows.ids)) >= rows.second_starts[0]).astype(np.int32)
         is_cut = len(rows.ids) < sum(map(len, ids)) + len(ids) + 1
         return rows.ids, types, is_cut
@@ -244,11 +245,13 @@ class TextReader:
 
     def _neighbors(self, ids: np.ndarray, most: int) -> dict[int, Sequence[tuple[str, float]]]:
         """Return the vocabulary's nearest entries to each ordinary token, by its first position."""
+        # A token that occurs again has the same neighbors.
         kinds, firsts = np.unique(ids, return_index=True)
         specials = [self._tokenizer.vocab.index(token) for token in SPECIAL_TOKENS]
         found: dict[int, Sequence[tuple[str, float]]] = {}
         for position in sorted(firsts[~np.isin(kinds, specials)].tolist()):
             similarity = self._directions @ self._directions[ids[position]]
+            # Each token is nearest to itself, and special tokens mean nothing as words.
             similarity[[ids[position], *specials]] = -np.inf
             found[position] = self._likeliest(similarity, most)
         return found
@@ -266,6 +269,7 @@ class TextReader:
         for begin in range(0, len(positions), _ROWS_AT_ONCE):
             chosen = positions[begin : begin + _ROWS_AT_ONCE]
             rows = np.tile(ids, (len(chosen), 1))
+            # One token is masked in each row, so that all others help to guess it.
             rows[np.arange(len(chosen)), chosen] = mask_id
             for position, probabilities in zip(
                 chosen.tolist(), self._probabilities(rows, types, chosen), strict=True

@@ -147,6 +147,7 @@ class TableJob:
         console, rejects = record.console, rejects_path(self.config.output)
         (model,) = (each for each in record.identity["inputs"] if each["key"] == "model")
         plan = self.plan.of_model(model["sha256"])
+        # Parts of another run would be taken for finished ones.
         if self.options.overwrite:
             remove(plan.parts)
         is_resumed = plan.parts.is_dir()
@@ -176,6 +177,7 @@ class TableJob:
             "rejected": counts.rejected,
             **{name.value: counts.sums[name] for name in _SUMS if name in counts.sums},
         }
+        # The time of a resumed run is not that of all its rows.
         if not is_resumed:
             speed = counts.rows_out / record.timings[self.spec.command]
             record.metrics["rows_per_second"] = round(speed, 1)

@@ -135,6 +135,7 @@ def equal_predictions(
     Returns:
         bool [rows]; None if the task predicts numbers only.
     """
+    # What remains is decided by an argmax or a threshold, so rounding rarely changes it.
     decided = [field for field in fields if field.kind not in ("probability", "value")]
     if not decided:
         return None
@@ -215,6 +216,7 @@ class Abstention:
         """Set predictions to None in rows, ready for JSON, that show a lower probability."""
         name, probability = self.fields
         for row in rows:
+            # The rounded probability, so that a reader of the rows can check the decision.
             if row[probability] < self.below:
                 row[name] = None
 
@@ -317,6 +319,7 @@ class RowProbabilities:
             )
         counts = [scores.shape[1]] * len(scores)
         if self.field.list_input is not None:
+            # Rows of choices are padded to the longest one; only their own choices are written.
             counts = list(map(len, inputs[self.field.list_input]))
         if self.top is not None:
             return list(self._rankings(scores, counts))
@@ -326,6 +329,7 @@ class RowProbabilities:
         return [dict(zip(self.labels, row, strict=True)) for row, _ in rows]
 
     def _rankings(self, scores: np.ndarray, counts: Sequence[int]) -> Iterator[list[Any]]:
+        # A stable sort: of equal probabilities the label that comes first.
         order = np.argsort(-scores, axis=1, kind="stable")
         names: Sequence[Any] = range(scores.shape[1]) if self.labels is None else self.labels
         best = rounded_probabilities(np.take_along_axis(scores, order, axis=1))

@@ -111,6 +111,7 @@ class ClassificationTask(LabelTask):
         return dataclasses.replace(self, label_weights=weights)
 
     def usable(self, table: Table, console: Console) -> Table:
+        # Blanks around a label are a slip, unless the model was trained on labels with blanks.
         labels = [label if label in self.labels else label.strip() for label in self.gold(table)]
         table = dataclasses.replace(table, columns={**table.columns, self.label_column: labels})
         if self.weight_column in table.columns:
@@ -153,6 +154,7 @@ class ClassificationTask(LabelTask):
             logits, labels, class_weights=self.label_weights, smoothing=self.label_smoothing
         )
         predicted = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        # Accuracy is of rows: row weights are for the loss, and 0 is padding.
         counted = tf.cast(weights > 0, tf.float32)
         return LossParts(
             losses={"loss": tf.reduce_sum(losses * weights)},
@@ -204,6 +206,7 @@ class ClassificationTask(LabelTask):
         gold = self.label_numbers(self.gold(table))
         chosen = self.label_numbers(predicted["predicted_label"])
         errors = jackknife_errors(classification_metrics, gold, chosen)
+        # The accuracy is a mean over rows, of which the error is exact.
         return {**errors, "accuracy": error_of_mean(gold == chosen)}
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
@@ -218,6 +221,7 @@ class ClassificationTask(LabelTask):
         )
 
     def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        # Logits so far apart that their softmax is certain.
         right = CERTAIN * np.eye(len(self.labels), dtype=np.float32)
         return lambda chosen: {"logits": right[data.targets["label"][chosen]]}
 
@@ -294,6 +298,7 @@ def loss_without_texts(
     weights = np.array(class_weights or np.ones(classes), np.float64)
     rows = np.bincount(labels, weights=row_weights, minlength=classes)
     targets = (1.0 - smoothing) * rows * weights + smoothing * rows.sum() * weights / classes
+    # 0 times the logarithm of 0 is 0 in an entropy, but NaN in NumPy.
     used = targets[targets > 0]
     return float(-(used * np.log(used / used.sum())).sum() / (rows * weights).sum())
 
@@ -359,5 +364,6 @@ def _balanced(
                 f"--class-weights balanced: all rows with the label {label!r} have a weight of 0; "
                 "leave them out, or give weights by label"
             )
+    # Only labels with rows count as classes, as in scikit-learn.
     total = sum(sums.values())
     return tuple(total / (len(sums) * sums[label]) if label in sums else 1.0 for label in labels)

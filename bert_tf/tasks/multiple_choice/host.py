@@ -44,11 +44,13 @@ class MultipleChoiceHost(HostTask):
         owners = places[:, 0]
         context = tokenizer.tokenize_texts(columns["context"])
         second = tokenizer.tokenize_texts([choices[row][place] for row, place in places.tolist()])
+        # Of the two segments of each choice, before they are cut.
         lengths = np.stack([np.diff(context.offsets)[owners], np.diff(second.offsets)], axis=1)
         if "question" in columns:
             questions = tokenizer.tokenize_texts(columns["question"])
             lengths[:, 1] += np.diff(questions.offsets)[owners]
             second = _after_questions(questions, owners, second, most=self.max_seq_length)
+        # As the BERT pair is cut: one token at a time off the longer one.
         kept = longest_first(lengths, capacity=self.max_seq_length - SPECIALS_OF_PAIR)
         sequences = pair_rows(
             TokenRanges(context.ids, context.offsets[:-1][owners], kept[:, 0]),
@@ -66,6 +68,7 @@ class MultipleChoiceHost(HostTask):
         choices = columns["choices"]
         row, number = rows.details.T
         shape = len(choices), max(map(len, choices), default=1)
+        # Rows with fewer choices, or with empty ones, must not choose what is not there.
         logits = np.full(shape, FAR_BELOW, np.float32)
         logits[row, number] = reduced["logits"]
         is_there = np.zeros(shape, bool)
@@ -98,6 +101,8 @@ def _after_questions(
     """
     of_questions = np.minimum(np.diff(questions.offsets), most)[owners]
     of_choices = np.minimum(np.diff(choices.offsets), most)
+    # Where the two pieces of each choice are in the tokens of questions and choices, laid end to
+    # end.
     starts = [questions.offsets[:-1][owners], len(questions.ids) + choices.offsets[:-1]]
     places = flat_ranges(
         np.stack(starts, axis=1).ravel(), np.stack([of_questions, of_choices], axis=1).ravel()
@@ -118,6 +123,7 @@ def choice_predictions(logits: np.ndarray, choices: Sequence[Sequence[str]]) -> 
         Outputs by name, [rows] or [rows, choices], as an exported model has them.
     """
     wide = logits.astype(np.float64)
+    # In float64 and from the highest logit down, so that no exponential overflows.
     odds = np.exp(wide - wide.max(axis=1, keepdims=True))
     probabilities = odds / odds.sum(axis=1, keepdims=True)
     chosen = wide.argmax(axis=1)

@@ -73,6 +73,7 @@ def answer_causes(
     lengths = np.where(firsts >= 0, lasts - firsts + 1, 0)
     starts, _ = window_targets(encoded.windows, encoded.question_lengths, firsts, lasts)
     in_a_window = np.zeros(len(source), bool)
+    # A window whose target is [CLS], at 0, does not hold the answer.
     in_a_window[encoded.windows.question[starts > 0]] = True
     needed = int(lengths[missed].max(initial=0))
     rest = missed & has_answer
@@ -124,6 +125,7 @@ def answer_causes(
             noun="answer",
             is_setting=is_setting,
         )
+        # An answer counts once, by the first cause: the remedy that has to come first.
         rest = rest & ~rows
     if not task.may_be_unanswerable:
         yield Cause.of_rows(
@@ -176,6 +178,7 @@ def _is_cut(
         bool [questions].
     """
     begins = encoded.contexts.offsets[encoded.context_index]
+    # Places of the others would be those of some other text.
     located = np.flatnonzero(firsts >= 0)
     is_cut = np.zeros(len(places), bool)
     first = encoded.contexts.first_characters[(begins + firsts)[located]]

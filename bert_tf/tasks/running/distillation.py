@@ -81,6 +81,7 @@ class SoftLabels:
         order = task.order_of_logits(teacher, path)
         texts = task.texts(train.source)
         if unlabeled is not None:
+            # The teacher reads labeled and unlabeled texts alike, in this order.
             texts = {name: [*texts[name], *more] for name, more in task.texts(unlabeled).items()}
             train = _followed_by(train, task, unlabeled, tokenizer)
         logits = self._logits(directory, teacher, texts)
@@ -217,6 +218,7 @@ def _followed_by(
     added = task.model_input(tokenizer, task.texts(unlabeled))
     owners = train.owners
     if owners is not None and added.owners is not None:
+        # The texts without labels are numbered on from the last labeled one.
         owners = np.concatenate([owners, len(train.source) + added.owners])
     return dataclasses.replace(
         train,
@@ -238,6 +240,7 @@ def _key_of(teacher: Path, texts: dict[str, list[str]], policy: str) -> str:
     for name, column in texts.items():
         digest.update(f"{name} {len(column)}\n".encode())
         for text in column:
+            # With its length, so that texts cannot be confused by where one ends.
             encoded = text.encode("utf-8", errors="surrogatepass")
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
     return digest.hexdigest()

@@ -166,6 +166,7 @@ class SimilarityTask(Task):
         )
         if self.label_column is None:
             return table
+        # Paraphrases are often labeled true or false, which are scores of 1 and 0.
         scores = numbers_of_truths(table.columns[self.label_column])
         table = dataclasses.replace(table, columns={**table.columns, self.label_column: scores})
         return reject_other_labels(table, self.label_column)
@@ -210,6 +211,7 @@ class SimilarityTask(Task):
     def groups(self, source: Table) -> RowGroups:
         first, second, *_ = self._columns(source)
         if self.label_column is None:
+            # By the anchor alone: its matches in training would give away those in evaluation.
             return RowGroups(keys=first)
         return RowGroups(keys=list(map("\0".join, zip(first, second, strict=True))))
 
@@ -219,6 +221,7 @@ class SimilarityTask(Task):
             targets = {"text_ids": text_ids(columns)}
         else:
             targets = {"score": self._scores(source).astype(np.float32)}
+        # The texts of a row are neighbors, since a batch has whole rows.
         texts = [text for row in zip(*columns, strict=True) for text in row]
         tokens = tokenizer.tokenize_texts(texts)
         rows = pack_host_texts(tokens, max_seq_length=self.max_seq_length, tokenizer=tokenizer)
@@ -278,6 +281,7 @@ class SimilarityTask(Task):
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         vectors = reduced["embeddings"]
         others = vectors.shape[1] - 1
+        # One pair for each of the other texts, in the order of `texts`.
         first = np.tile(vectors[:, 0], (others, 1))
         second = vectors[:, 1:].transpose(1, 0, 2).reshape(len(first), -1)
         return pair_predictions(first, second)

@@ -41,6 +41,7 @@ class TaggingScores:
         self._numbers = numbers
         self._strict_f1: float | None = None
         if scheme != PLAIN:
+            # The same types as above, whose numbers are kept.
             strict = _counts(
                 _entities(gold, scheme, numbers, is_strict=True),
                 _entities(predicted, scheme, numbers, is_strict=True),
@@ -144,6 +145,7 @@ def _counts(
     Returns:
         Three arrays, int64 [kinds] or [texts, kinds].
     """
+    # Entities of a text do not overlap, so at most one in the data begins at a place.
     place = np.searchsorted(gold.first, predicted.first)
     is_right = place < len(gold.first)
     place = place[is_right]
@@ -158,12 +160,14 @@ def _counts(
             np.bincount(of.kinds.astype(np.int64), minlength=kinds)
             for of in (right, predicted, gold)
         )
+    # A number for each pair of a text and a type, counted in one pass.
     cells = ((of.first >> _TEXT_BITS) * kinds + of.kinds for of in (right, predicted, gold))
     return tuple(np.bincount(each, minlength=texts * kinds).reshape(texts, kinds) for each in cells)
 
 
 def _entity_metrics(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
     """Compute F1, precision and recall of all entities, and the mean F1, from int [kinds]."""
+    # Types that neither the data nor the predictions have do not count.
     f1 = quotient(2 * right, predicted + gold)[predicted + gold > 0]
     return {
         **_measures(right.sum(), predicted.sum(), gold.sum()),

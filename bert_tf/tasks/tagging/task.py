@@ -180,6 +180,7 @@ class TaggingTask(Task):
         encoded = self.host().word_rows(tokenizer, source.texts)
         learned = learned_tags(source, encoded.words, self.scheme)
         numbers = {label: number for number, label in enumerate(self.labels)}
+        # Words without a tag of the model, as of rejected types, do not count for the loss.
         codes = np.array([numbers.get(tag, -1) for tag in learned.tags], np.int32)
         known = codes >= 0
         words = learned.chosen[known]
@@ -251,6 +252,7 @@ class TaggingTask(Task):
     def baseline(self, train: TaggedTexts, evaluation: TaggedTexts) -> Baseline:
         if self.scheme != PLAIN:
             return Baseline({"f1": 0.0, "macro_f1": 0.0}, "finding no entities")
+        # Without a scheme most words may have one tag, so that finding nothing is no baseline.
         ((frequent, _),) = Counter(train.tags).most_common(1)
         share = evaluation.tags.count(frequent) / len(evaluation.tags)
         return Baseline({"f1": share, "accuracy": share}, f"always predicting {frequent!r}")
@@ -284,6 +286,7 @@ def _entropy(counts: np.ndarray) -> float | None:
 def entity_tags(labels: Sequence[str], scheme: str) -> list[EntityTag]:
     """Return what the exported graph knows of the labels, in their order."""
     parts = [tag_parts(label, scheme) or TagParts(Prefix.OUT, "") for label in labels]
+    # Without a scheme, neighbors with the same tag are one entity in the output.
     joining = (Prefix.SINGLE,) if scheme == PLAIN else (Prefix.INSIDE, Prefix.END)
     return [
         EntityTag(
@@ -307,6 +310,7 @@ def learned_labels(texts: TaggedTexts, scheme: str) -> tuple[str, ...]:
     is_tagged = texts.has_words
     kinds = kinds_of_tags(texts.tags, scheme) if is_tagged else tuple(dict.fromkeys(texts.tags))
     tags = sorted(scheme_tags(kinds, scheme))
+    # Only of tagged words it is known that each has a tag of its own.
     needs_outside = scheme != PLAIN or not is_tagged or OUTSIDE in texts.tags
     labels = (*((OUTSIDE,) if needs_outside else ()), *tags)
     if len(labels) < 2:

@@ -122,6 +122,7 @@ def similar_documents(
         The counts, and the most similar pairs.
     """
     keys = np.concatenate([each.document_keys for each in folded])
+    # The first document of each kind, in the order of the corpus.
     firsts = np.sort(np.unique(keys, return_index=True)[1])[:MOST_COMPARED]
     bounds = np.cumsum([0, *(len(each.document_keys) for each in folded)])
     signatures = [
@@ -178,6 +179,7 @@ def unknown_words(
     tokens = tokenizer.tokenize_texts(words)
     lengths = np.diff(tokens.offsets)
     is_unknown = np.zeros(len(words), np.bool_)
+    # A word is unknown as a whole: WordPiece makes it a single [UNK].
     is_unknown[np.repeat(np.arange(len(words)), lengths)[tokens.ids == tokenizer.unk_id]] = True
     total = int(counts.sum())
     unknown = np.flatnonzero(is_unknown)
