@@ -125,7 +125,7 @@ def _export(
 
 
 def _check_run(config: ExportConfig, manifest: dict[str, Any] | None) -> None:
-    """Raises UsageError if the run has not trained the head that `--task` needs."""
+    """Raise UsageError if the run has not trained the head that `--task` needs."""
     fault_of = pretrained_tasks()[str(config.task)].run_fault
     fault = None if fault_of is None or manifest is None else fault_of(manifest)
     if fault is not None:

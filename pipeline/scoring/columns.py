@@ -79,7 +79,7 @@ class ScoringColumns:
         return {**predicted, **found}
 
     def faults_of(self, predicted: Mapping[str, Any]) -> dict[int, Fault]:
-        """Returns why rows of a model's outputs cannot be predicted, by their number."""
+        """Return why rows of a model's outputs cannot be predicted, by their number."""
         return {} if self.outcome_faults is None else self.outcome_faults(predicted)
 
     def added(self, output_format: str) -> dict[str, FieldKind]:
