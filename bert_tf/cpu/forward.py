@@ -460,7 +460,7 @@ def _product(layer: Projection, inputs: Any) -> tuple[Any, Any]:
 
 
 def _matrix_product(inputs: Any, kernel: Any) -> Any:
-    """Multiply [..., n] by [n, m]: oneDNN has its fastest products for two axes."""
+    """Multiply [..., n] by [n, m], as a product of two matrices."""
     shape = keras.ops.shape(inputs)
     products = tf.matmul(tf.reshape(inputs, [-1, shape[-1]]), kernel)
     return tf.reshape(products, [*shape[:-1], kernel.shape[-1]])

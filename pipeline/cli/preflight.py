@@ -1,6 +1,6 @@
 """Finds wrong paths, packages and columns without loading TensorFlow and Beam.
 
-Libraries take seconds to load and data minutes to read: a misspelled path shall not cost them.
+Libraries take seconds to load and data minutes to read, which a misspelled path need not cost.
 Whatever this misses, the job finds.
 """
 

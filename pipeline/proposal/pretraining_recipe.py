@@ -56,7 +56,7 @@ def choose_vocab_size(frequencies_by_size: Sequence[tuple[int, np.ndarray]]) -> 
     """Return the largest vocabulary most of whose entries occur often enough to be learned.
 
     The rule is that of Gowda and May (2020), "Finding the optimal vocabulary size for neural
-    machine translation": 95% of the entries shall occur at least 100 times.
+    machine translation": 95% of the entries should occur at least 100 times.
 
     Args:
         frequencies_by_size: sizes, largest first, each with the counts of its entries of several

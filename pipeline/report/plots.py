@@ -45,7 +45,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Frame:
-    """The coordinates of a drawing: pixels from the upper left corner, and bounds of the values."""
+    """The coordinates of a drawing, from its upper left corner, and bounds of the values."""
 
     width: int
     height: int

@@ -180,7 +180,7 @@ class TaggingTask(Task):
         encoded = self.host().word_rows(tokenizer, source.texts)
         learned = learned_tags(source, encoded.words, self.scheme)
         numbers = {label: number for number, label in enumerate(self.labels)}
-        # Words without a tag of the model, as of rejected types, do not count for the loss.
+        # Words whose tag the model does not have do not count for the loss.
         codes = np.array([numbers.get(tag, -1) for tag in learned.tags], np.int32)
         known = codes >= 0
         words = learned.chosen[known]
