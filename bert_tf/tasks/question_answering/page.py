@@ -90,6 +90,7 @@ def sections(
     predicted: Mapping[str, Any],
     results: TaskResults,
 ) -> Iterator[Section]:
+    """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
     golds, answers = source.golds, predicted["predicted_answer"]
     exact, f1 = question_scores(answers, golds, version_2=not all(golds))
     probabilities = np.asarray(predicted["predicted_score"], np.float64)

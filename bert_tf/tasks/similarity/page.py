@@ -39,6 +39,7 @@ _FARTHER = "farther"
 def sections(
     task: SimilarityTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
+    """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
     if task.label_column is None:
         yield from _matched(task, source, predicted, results)
     else:

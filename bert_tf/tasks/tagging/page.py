@@ -98,6 +98,7 @@ def _rival(span: Span, others: set[Span]) -> Span | None:
 def sections(
     task: TaggingTask, source: TaggedTexts, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
+    """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
     yield label_section(results.report.details, counted="entities")
     gold, found = (
         [_spans(row[name]) for row in results.predictions]
