@@ -125,7 +125,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
 
 
 def _single_texts(plan: ScoringPlan) -> Iterator[str]:
-    """Says that a model that may be one of pairs scores single texts."""
+    """Say that a model that may be one of pairs scores single texts."""
     for name in plan.columns.empty_inputs:
         yield (
             f"{plan.tables[0].source}: has no column {name!r}, so single texts are scored; the "
