@@ -451,7 +451,8 @@ RULES = ROOT / "pipeline" / "corpus" / "curation" / "rules"
 
 
 def test_a_curation_rule_is_a_file_of_at_most_60_lines():
-    lines = {path.name: len(path.read_text().splitlines()) for path in RULES.glob("*.py")}
+    """Code lines, as of functions: an explained rule may be longer."""
+    lines = {path.name: measure_module(path.read_text()).code_lines for path in RULES.glob("*.py")}
     assert len(lines) > 5
     assert max(lines.values()) <= 60, lines
 
