@@ -321,6 +321,7 @@ def marked_html(text: str, marks: Sequence[Mark]) -> str:
 
 
 def _example(example: Example) -> str:
+    """Render a row of a file: its number, facts about it, and its texts."""
     line = {} if example.line is None else {"line": f"{example.line:,}"}
     facts = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{shortened(value)}</dd></div>"

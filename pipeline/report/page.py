@@ -209,7 +209,7 @@ def evaluation_page(
 
 
 def _metrics(results: TaskResults, chosen_by: str | None) -> str:
-    """A cell for each metric, with its error, what a perfect model could reach, and why no more."""
+    """Render a cell for each metric: its error, what a perfect model could reach, why no more."""
     ceiling = results.report.details.get("ceiling")
     chosen = ' class="chose" title="the metric that chose the model of the run"'
     causes = [] if ceiling is None else [each["cause"] for each in ceiling["causes"]]

@@ -119,8 +119,12 @@ class Mark(NamedTuple):
 class Example:
     """A row to look at.
 
-    Without a line of its own, as in JSON, a row is named by its facts.
-    `marks` are parts of the texts, by their names; they may overlap.
+    Attributes:
+        line: where it starts in its file, counted from 1; None if it is named by its facts, as in
+            JSON.
+        facts: label, prediction and the like, by their name.
+        texts: by input name.
+        marks: parts of the texts, by their names; they may overlap.
     """
 
     line: int | None
