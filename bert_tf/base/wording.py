@@ -132,10 +132,14 @@ def shown_setting(value: Any) -> str:
 
 
 def shown_measure(value: float, error: float | None = None, rows: int | None = None) -> str:
-    """Write a metric with its standard error: `0.926 ± 0.050, 27 rows`; `0.9259` without one."""
+    """Write a metric with its standard error: `0.926 ± 0.050, 27 rows`; `0.9259` without one.
+
+    Percentages have one decimal, fractions three, as have other numbers with a small error.
+    """
     if error is None:
         return f"{value:.4f}"
-    decimals = 1 if max(abs(value), error) > 1 else 3  # percentages or fractions
+    is_small = 0.0 < error < 0.05  # `1.6 ± 0.0` would say that it is exact
+    decimals = 1 if max(abs(value), error) > 1 and not is_small else 3
     shown = f"{value:.{decimals}f} ± {error:.{decimals}f}"
     return shown if rows is None else f"{shown}, {quantity(rows, 'row')}"
 

@@ -87,6 +87,8 @@ def test_it_is_the_same_each_time():
         (87.26, 3.13, 1_200, "87.3 ± 3.1, 1,200 rows"),
         (0.5, 0.0, None, "0.500 ± 0.000"),
         (0.92593, None, 27, "0.9259"),
+        (1.604, 0.0203, None, "1.604 ± 0.020"),
+        (100.0, 0.0, None, "100.0 ± 0.0"),
     ],
 )
 def test_a_metric_is_written_with_its_error(value, error, rows, shown):
