@@ -52,6 +52,7 @@ class BertConfig:
     def _faults(self) -> Iterator[str]:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
+            # `type` and not `isinstance`: True is an int in Python.
             if field.type == "int" and (type(value) is not int or value < 1):
                 yield f"{field.name} must be a positive number, got {value!r}"
         if self.hidden_size % self.num_attention_heads:
@@ -75,6 +76,7 @@ class BertConfig:
                 f"num_hidden_layers is {self.num_hidden_layers:,}, at most {MOST_LAYERS:,} are "
                 "supported; correct the config"
             )
+        # A damaged config would otherwise fill the memory before anything fails.
         size = _FLOAT_BYTES * self.encoder_parameters
         if size > LARGEST_MODEL_BYTES:
             yield (
@@ -94,8 +96,10 @@ class BertConfig:
         width = self.hidden_size
         inner = self.intermediate_size
         tables = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        # Query, key, value and output, each with a bias.
         attention = 4 * (width * width + width)
         feed_forward = 2 * width * inner + inner + width
+        # Scale and shift of two LayerNorms.
         layer = attention + feed_forward + 2 * 2 * width
         return tables * width + 2 * width + self.num_hidden_layers * layer
 

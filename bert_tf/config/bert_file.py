@@ -58,6 +58,7 @@ def read_task(folder: str | Path) -> dict[str, Any] | None:
     Raises:
         InputError: it is damaged.
     """
+    # Labels that were edited by hand would no longer be those of the logits.
     check_sums(Path(folder), {TASK}.__contains__)
     file = Path(folder) / TASK
     return read_json_object(file) if file.is_file() else None
@@ -105,6 +106,7 @@ def read_bert_document(path: str | Path) -> BertDocument:
 def _is_google(path: str | Path, document: dict[str, Any]) -> bool:
     if "model_type" in document:
         return False
+    # Google's file has no mark of its own, but HuggingFace adds keys that Google does not know.
     has_other_keys = document.keys() & _known_keys()["huggingface_only"]
     return Path(path).name == GOOGLE_CONFIG or not has_other_keys
 

@@ -30,6 +30,7 @@ def config_schema(
     for name, (key, choices) in variants.items():
         alternatives = [_section(section, {key: value}) for value, section in choices.items()]
         properties[name]["properties"][key]["enum"] = list(choices)
+        # The common keys alone are valid, too: the task may be given on the command line.
         properties[name] = {"anyOf": [properties[name], *alternatives]}
     return {
         "$schema": DIALECT,
@@ -63,6 +64,7 @@ def _field(section: type[Section], field: dataclasses.Field) -> dict[str, Any]:
         if many:
             item = alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
             alternatives = [*alternatives, {"type": "array", "items": item}]
+    # A required key may be left empty in the file and given by a flag.
     if optional or field.metadata["required"]:
         alternatives.append({"type": "null"})
     schema = alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}

@@ -87,6 +87,7 @@ class Variants(Generic[SectionType]):
                 found[f"--set {assigned}"] = text
         flag = f"{command} {self.key.upper()}" if is_positional else flag_text(field)
         found[flag] = flags.get(self.key)
+        # The sources above are in order of rank: the last one that is there wins.
         given = [(source, value) for source, value in found.items() if value is not None]
         source, value = given[-1] if given else ("", None)
         if not is_positional and value in (None, "null", "~"):
@@ -155,6 +156,7 @@ def resolve(
     others = others or {}
     fields = fields_of(section)
     document = {} if config_file is None else read_yaml_sections(config_file)
+    # From here on each source replaces values of the ones before: file, environment, --set, flags.
     values = dict(document.get(section.section_name, {}))
     sources = {name: f"{config_file}: {section.section_name}.{name}" for name in values}
     found, faults = environment_values(section, os.environ, others)
@@ -189,12 +191,14 @@ def resolve(
             value = value[0]
         values[name] = value
         sources[name] = flag
+    # Such a key is no typing error, so it is not "unknown": the message says what it is for.
     for name in values.keys() & others.keys():
         faults.append(f"{sources[name]}: is only for {others[name]}; leave it out")
         del values[name]
     try:
         built = build_section(section, values, sources)
     except ConfigError as error:
+        # All faults at once, so that a config is corrected in one go.
         raise ConfigError(faults + error.faults) from None
     if faults:
         raise ConfigError(faults)

@@ -128,6 +128,7 @@ class Embedder:
                 `TOKEN_COLUMNS`, an array or list per row as objects [rows].
         """
         texts = columns["text"]
+        # Equal texts are computed once.
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         place = np.array([numbers[text] for text in texts], np.int64)
         repeats = np.bincount(place, minlength=len(numbers))

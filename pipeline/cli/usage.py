@@ -37,6 +37,7 @@ class PlainCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments; refuse options given twice, and arguments that have no place."""
+        # Click's parser changes the list.
         given = list(args)
         ctx.meta[_ASKED] = next((arg for arg in args if arg in self.helps), None)
         ctx.allow_extra_args = True
