@@ -10,7 +10,7 @@ from behavior.pages import check_page
 from bert_tf.base.errors import InputError, UsageError
 from pipeline.outputs.manifest import describe_files, fingerprint, write_manifest
 from pipeline.report.document import html_document
-from pipeline.report.runs import COLORS, MOST_RUNS, read_runs
+from pipeline.report.runs import COLORS, MOST_RUNS, TRAINING, read_runs
 from pipeline.report.runs_page import runs_page
 
 EVIL = "<script>alert('x')</script>"
@@ -78,6 +78,13 @@ def test_runs_are_side_by_side(make_run):
     assert {"slow, eval, 2: 0.5", "fast, eval, 2: 0.25"} <= set(values)
     assert "nan" not in re.sub(r"<style>.*?</style>", "", html, flags=re.S)
     assert "<script" not in html and f"slow: {EVIL}" in page.text
+
+
+def test_curves_of_a_report_are_not_shown_twice(make_run):
+    training = f"{TRAINING}<h2>Training</h2></section>"
+    run = make_run("run", evaluation=f"<section><h2>Confusion</h2></section>{training}")
+    _, page = page_of(run)
+    assert "Confusion" in page.text and "Training" not in page.text
 
 
 def test_settings_that_only_some_runs_have_do_not_differ(make_run, tmp_path):
