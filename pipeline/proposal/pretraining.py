@@ -296,7 +296,7 @@ def _look(
     facts = look_at_corpus(config, files, corpus.layouts)
     if facts.duplicates or facts.similar > _MANY_SIMILAR:
         found["duplicates"] = "near" if facts.similar > _MANY_SIMILAR else "exact"
-    console.info(*facts_lines(facts, files, encoding), f"  read as     {corpus.line}")
+    console.info(*facts_lines(facts, files, encoding), f"  read as     {corpus.reading}")
     console.info(*corpus.first)
     for warning in corpus.warnings:
         console.warn(warning)

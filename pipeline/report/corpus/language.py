@@ -69,6 +69,7 @@ class UnderstoodCorpus:
 
     Attributes:
         line: for the user: files, formats and layouts, language, documents.
+        reading: the part of `line` on formats, layouts and language.
         first: a line with the first sentences, or none.
         signs: warnings about text that is not prose.
         findings: by detector, warnings about what becomes of the text.
@@ -77,6 +78,7 @@ class UnderstoodCorpus:
     """
 
     line: str
+    reading: str
     first: Sequence[str]
     signs: list[str]
     findings: Mapping[str, str]
@@ -130,7 +132,8 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
         rounded = f"about {round(number, min(2 - len(str(number)), 0)):,} documents"
         shown = quantity(number, "document") if is_exact else rounded
     kinds = "; ".join(_kinds(formats, look))
-    line = ", ".join(filter(None, [f"{quantity(len(files), 'file')}, {kinds}", language, shown]))
+    reading = ", ".join(filter(None, [kinds, language]))
+    line = ", ".join(filter(None, [quantity(len(files), "file"), reading, shown]))
     facts = {
         "line": line,
         "layouts": dict(Counter(look.layouts.values()).most_common()),
@@ -142,6 +145,7 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
     plain = {path: head for path, head in heads.items() if look.layouts[path] != "wikiextractor"}
     return UnderstoodCorpus(
         line=line,
+        reading=reading,
         first=first_sentences(read),
         signs=signs_of_other_formats(plain, cells, config),
         findings=judge_corpus(read),

@@ -66,7 +66,7 @@ def test_the_config_is_one_that_three_commands_take(tmp_path, monkeypatch):
         "too few to pretrain from scratch",
         "Latin 100.0%",
         "time here",
-        "read as     1 file, text: a sentence per line",
+        "read as     text: a sentence per line, blank lines between documents",
         "first sentences: '",
     ):
         assert line in shown.getvalue()
