@@ -30,10 +30,12 @@ class ChosenEngine:
     Attributes:
         entry: the engine.
         precision: one of its precisions.
+        allows_drift: whether it may score though its probe rows have other scores.
     """
 
     entry: EngineEntry
     precision: str = FLOAT32
+    allows_drift: bool = False
 
     @property
     def name(self) -> str:
@@ -47,7 +49,11 @@ class ChosenEngine:
         self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
     ) -> Engine:
         return self.entry.load(
-            folder, threads=threads, is_checked=is_checked, precision=self.precision
+            folder,
+            threads=threads,
+            is_checked=is_checked,
+            precision=self.precision,
+            allows_drift=self.allows_drift,
         )
 
 

@@ -96,18 +96,25 @@ class EngineEntry(Entry):
         threads: int | None = None,
         is_checked: bool = False,
         precision: str = FLOAT32,
+        allows_drift: bool = False,
     ) -> Engine:
         """Import the engine and load a model, after comparing its files with its `SHA256SUMS`.
+
+        The scores of the model's probe rows have to be those of the export, see `check_probes`.
 
         Args:
             folder, threads, is_checked: see `EngineLoader.load`.
             precision: one of its precisions.
+            allows_drift: whether other scores are only a warning.
         """
+        from bert_tf.engines.probes import check_probes  # NumPy, which `--help` does without
+
         check_is_exported(folder)
         if not is_checked:
             check_sums(Path(folder), self.reads)
         module = importlib.import_module(self.module)
         engine: Engine = module.load(Path(folder), threads=threads, precision=precision)
+        check_probes(Path(folder), engine, self.name, precision, allows_drift=allows_drift)
         return engine
 
 

@@ -84,7 +84,7 @@ def check_quantizable(entry: FormatEntry, directory: ModelDirectory) -> None:
             f"--precision int8: models of {(directory.task or {})['task']} are run by the engine "
             "tensorflow only, which has no int8; leave it out"
         )
-    for package in filter(None, (entry.quantizer, *_engine_of(entry).packages)):
+    for package in filter(None, (entry.quantizer, *int8_engine(entry).packages)):
         check_packages("--precision int8", [package], extra=package)
 
 
@@ -103,7 +103,7 @@ def add_int8_graph(
         rows: to measure on; `CALIBRATION_ROWS` of them, from all over the file, calibrate it.
         metric: None, or one that engines do not measure, for the task's first.
     """
-    engine, written = _engine_of(entry), cast("QuantizableFormat", entry.load())
+    engine, written = int8_engine(entry), cast("QuantizableFormat", entry.load())
     exact = cast("TokenIdsEngine", engine.load(folder, is_checked=True))
     texts = task.texts(rows)
     count = len(next(iter(texts.values())))
@@ -126,7 +126,8 @@ def add_int8_graph(
     )
 
 
-def _engine_of(entry: FormatEntry) -> EngineEntry:
+def int8_engine(entry: FormatEntry) -> EngineEntry:
+    """Return the engine that runs the 8-bit graph of a format."""
     return next(engine for engine in ENGINES.values() if engine.model_file == entry.model_file)
 
 

@@ -13,13 +13,14 @@ from bert_tf.base.files import RemotePath
 from pipeline.beam.globs import GLOB_MARK, list_local
 from pipeline.beam.stored_path import path_of
 
-# A manifest and lists of rows: in an output folder, or beside a file after its name.
+# A manifest, lists of rows and a page: in an output folder, or beside a file after its name.
 MANIFEST = "manifest.json"
 REJECTS = "rejects.jsonl"
 DUPLICATES = "duplicates.jsonl"
 DROPPED = "dropped.jsonl"
 EXCLUDED = "excluded.jsonl"
-SIDES = (MANIFEST, REJECTS, DUPLICATES, DROPPED, EXCLUDED)
+PAGE = "report.html"
+SIDES = (MANIFEST, REJECTS, DUPLICATES, DROPPED, EXCLUDED, PAGE)
 _MARKER = "config.yaml"
 _SIDE_ENDINGS = tuple(f".{name}" for name in (*SIDES, "job.log"))
 # What these make are rows again, which other commands read.

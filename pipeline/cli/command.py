@@ -25,7 +25,7 @@ from bert_tf.base.errors import (
     TooManyRejects,
     UsageError,
 )
-from bert_tf.base.wording import printable
+from bert_tf.base.wording import listed, printable
 from bert_tf.config.resolve import Variants, resolve
 from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS
@@ -305,7 +305,7 @@ os.register_at_fork(after_in_child=_note_fork)
 def complaint_of_run(
     manifest: dict[str, Any], config: Section, options: RunOptions
 ) -> BertPipelineError | None:
-    """Return the error of a finished job: too many rejects, or warnings under `--strict`.
+    """Return the error of a finished job: too many rejects, drift, or `--strict` warnings.
 
     Args:
         manifest: of the job.
@@ -319,6 +319,11 @@ def complaint_of_run(
         excess = excess_of(options.max_rejects, config, manifest["counts"])
         if excess is not None:
             return TooManyRejects(excess)
+    drifted = [each["source"] for each in manifest.get("drift", ()) if not each["is_like_training"]]
+    if drifted and config.as_dict().get("fail_on_drift"):
+        return InputError(
+            f"{listed(drifted)}: finished, but --fail-on-drift: rows differ from the training rows"
+        )
     notes = manifest.get("notes", []) if options.strict else []
     if not notes:
         return None

@@ -10,10 +10,12 @@ from bert_tf.base.cards import front_matter
 from bert_tf.base.checksums import CARD, SUMS, read_sums, write_sums
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import naming_file, remove, sync_tree, write_text_atomically
-from bert_tf.config.registries import INT8, SERVING, TEXT
+from bert_tf.base.json_files import read_json_object
+from bert_tf.config.registries import FLOAT32, INT8, SERVING, TEXT
 from bert_tf.config.sections import ExportConfig
+from bert_tf.engines.probes import PROBES, probe_texts, write_probes
 from bert_tf.engines.registry import SERVING_VERSION, is_exported
-from bert_tf.export.int8 import Int8Comparison, add_int8_graph, check_quantizable
+from bert_tf.export.int8 import Int8Comparison, add_int8_graph, check_quantizable, int8_engine
 from bert_tf.export.loading import (
     TrainedModel,
     directory_for_task,
@@ -22,6 +24,7 @@ from bert_tf.export.loading import (
 )
 from bert_tf.export.model_card import HUB_KEYS, card_of, hub_metadata, model_card
 from bert_tf.export.registry import FORMATS, FormatEntry
+from bert_tf.tasks.profile.profile import read_profile
 from bert_tf.tasks.registry import pretrained_tasks, task_from_settings, with_task_of_weights
 from bert_tf.training.best_model import BestModel
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
@@ -84,6 +87,9 @@ def _export(
     with record.stage("write"), naming_file(output):
         notes = written.write(trained, folder, options.console)
         notes += _write_recipe(trained, entry, folder)
+        _copy_profile(directory, folder)
+        if config.inputs == TEXT and is_exported(folder):
+            _write_probes(trained, folder)
         unread = unread_heads(trained)
         if unread and trained.task is None:
             notes.append(f"the model's head is left out: {', '.join(unread)}")
@@ -168,6 +174,25 @@ def _write_recipe(trained: TrainedModel, entry: FormatEntry, folder: Path) -> li
     ]
 
 
+def _write_probes(trained: TrainedModel, folder: Path) -> None:
+    """Store scores that every engine has to give on every machine."""
+    task = trained.task
+    if task is None or task.declaration.host is None:
+        return
+    texts = probe_texts(trained.tokenizer.vocab)
+    value = task.declaration.trial_value
+    rows = {name: [value(name, text) for text in texts] for name in task.host().input_names}
+    scores = task.reference_outputs(trained.model, trained.tokenizer, rows)
+    write_probes(folder, rows, scores, FLOAT32)
+
+
+def _copy_profile(directory: ModelDirectory, folder: Path) -> None:
+    """Keep what is known of the rows of a fine-tuned model beside a model that `score` reads."""
+    profile = read_profile(directory.path)
+    if profile is not None and directory.task is not None and is_exported(folder):
+        profile.write(folder)
+
+
 def _quantize(
     config: ExportConfig,
     options: RunOptions,
@@ -190,6 +215,12 @@ def _quantize(
             console=options.console,
         )
         comparison.check(config.max_metric_drop)
+        if (folder / PROBES).is_file():
+            probes = read_json_object(folder / PROBES)["rows"]
+            engine = int8_engine(FORMATS[config.format]).load(
+                folder, is_checked=True, precision=INT8, allows_drift=True
+            )
+            write_probes(folder, probes, engine.predict(probes), INT8)
     except BaseException:
         for path in folder.iterdir():
             if path.name not in JOB_FILES:

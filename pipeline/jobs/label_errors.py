@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import LabelErrorsConfig
 from bert_tf.data.tables.rejects import count_reasons
+from bert_tf.tasks.base.corrections import CORRECTIONS, Correction, write_corrections
 from bert_tf.tasks.base.declaration import imported
 from bert_tf.tasks.registry import label_error_tasks
 from bert_tf.tasks.running.evaluation import LabelErrors, write_doubted_rows
@@ -23,6 +25,8 @@ from pipeline.jobs.task_reports import (
 from pipeline.outputs.choices import open_keys, with_kept_choices
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
+from pipeline.report.document import REPORT
+from pipeline.report.rows.label_errors_page import label_errors_page
 
 
 def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
@@ -49,7 +53,13 @@ def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
             )
         _write(record, config, found)
 
-    inputs = check_inputs_exist({"train": config.train, "init": str(model_folder(config.init))})
+    inputs = check_inputs_exist(
+        {
+            "train": config.train,
+            "init": str(model_folder(config.init)),
+            "corrections": config.more_inputs.get("corrections"),
+        }
+    )
     spec = JobSpec(config=config, inputs=inputs, can_resume=True, temporary=folder, open_keys=left)
     return run_job(spec, options, body)
 
@@ -58,7 +68,16 @@ def _write(record: JobRecord, config: LabelErrorsConfig, found: LabelErrors) -> 
     output, results = Path(config.output), found.results
     doubted = output / "label_errors.csv"
     write_doubted_rows(doubted, found.doubted, found.inputs)
+    corrections = output / CORRECTIONS
+    write_corrections(
+        corrections,
+        [Correction(0, row.line, row.label, row.suggested_label) for row in found.doubted],
+        [" | ".join(row.texts.values()) for row in found.doubted],
+    )
     write_results(output, results)
+    write_text_atomically(
+        output / REPORT, label_errors_page(config.train, found.doubted, len(results.predictions))
+    )
     log_results(record.console, results)
     checked = len(results.predictions)
     record.console.info(
@@ -80,6 +99,8 @@ def _write(record: JobRecord, config: LabelErrorsConfig, found: LabelErrors) -> 
     record.metrics = results.metrics
     record.made = [
         (str(doubted), "rows whose label is likely wrong, most doubtful first"),
+        (str(corrections), "the suggested labels: edit it for finetune --corrections"),
+        (str(output / REPORT), "these rows with both labels, as a page"),
         (str(output / "metrics.json"), "metrics of the models on rows they have not seen"),
         (str(output / "predictions.jsonl"), "label and out-of-fold prediction of every row"),
     ]

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from bert_tf.base.console import Console
+from bert_tf.base.files import write_text_atomically
 from bert_tf.base.processor import vector_extensions
 from bert_tf.base.wording import quantity
+from bert_tf.config.bert_file import read_task
 from bert_tf.config.registries import FLOAT32
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
+from bert_tf.embeddings.settings import EMBEDDING, EmbedderSettings
 from bert_tf.engines.choice import ChosenEngine, measured_speeds, possible_engines, trial_candidates
+from bert_tf.tasks.profile.drift import Drift
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions
-from pipeline.outputs.manifest import read_manifest
+from pipeline.outputs.manifest import read_manifest, report_path
 from pipeline.outputs.place import check_place, exported_model, read_marker
+from pipeline.report.rows.scored_page import page_of_scores, write_explained
 from pipeline.scoring.blocks import check_tables, first_texts
-from pipeline.scoring.join import ScoringCounts
+from pipeline.scoring.join import ScoringCounts, drift_of, numbered_parts
+from pipeline.scoring.label_next import MarkedRow, choose_marked, read_line, rewrite_parts
+from pipeline.scoring.output_rows import with_last_cell
 from pipeline.scoring.parts import Fact
 from pipeline.scoring.plan import ScoringPlan, make_plan
 from pipeline.scoring.running import TableJob, preview, threads_per_worker
@@ -39,9 +50,12 @@ def engine_candidates(
         runner: where the pipeline runs.
     """
     is_elsewhere = runner.runner != "local"
-    possible = possible_engines(
-        config.engine, config.precision, config.model, is_elsewhere=is_elsewhere
-    )
+    possible = [
+        dataclasses.replace(chosen, allows_drift=config.allow_drift)
+        for chosen in possible_engines(
+            config.engine, config.precision, config.model, is_elsewhere=is_elsewhere
+        )
+    ]
     before = (saved.get("engine"), saved.get("precision", FLOAT32))
     for chosen in possible:
         if (chosen.entry.name, chosen.precision) == before:
@@ -134,6 +148,19 @@ def _single_texts(plan: ScoringPlan) -> Iterator[str]:
         )
 
 
+def model_vectors(plan: ScoringPlan, texts: list[str]) -> np.ndarray:
+    """Compute vectors of texts by the encoder of the model, float32 [texts, hidden]."""
+    task = read_task(plan.model) or {}
+    settings = EmbedderSettings(
+        pooling="mean", normalize=True, max_seq_length=task["max_seq_length"]
+    )
+    embedder = settings.load(plan.model)
+    vectors: np.ndarray = embedder.predict({"text": texts}, batch_tokens=plan.batch_tokens)[
+        EMBEDDING
+    ]
+    return vectors
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scoring(TableJob):
     """The job of `score`."""
@@ -174,17 +201,81 @@ class Scoring(TableJob):
     def announce(self, record: JobRecord) -> None:
         assert self.engine is not None
         record.console.info(f"engine: {self.engine.name}")
+        threshold = self.plan.threshold
+        if threshold is not None:
+            low, high = threshold.interval
+            record.console.info(
+                f"threshold: {threshold.below:g}, which {threshold.coverage:.1%} of "
+                f"{quantity(threshold.rows, 'evaluation row')} reach with an accuracy of "
+                f"{threshold.accuracy:.4f} ({low:.4f} to {high:.4f})"
+            )
+
+    def join(self, plan: ScoringPlan, rejects: Path) -> ScoringCounts:
+        if plan.marked is None:
+            return super().join(plan, rejects)
+        parts = list(numbered_parts(plan))
+        marked = plan.marked.read(parts)
+        if plan.label_next is None and not plan.explains:
+            return super().join(plan, rejects)
+        if plan.label_next is None:
+            self._explain(plan, marked, {(table, block): part for table, block, part in parts})
+            return super().join(plan, rejects)
+        chosen = choose_marked(marked, plan.label_next, lambda texts: model_vectors(plan, texts))
+        part_of = {(table, block): part for table, block, part in parts}
+        lines = []
+        for row in chosen:
+            line = read_line(part_of[row.table, row.block], row)
+            lines.append((row, f"{line}\n".encode()))
+        rewrite_parts(lines, lambda *where: part_of[where], only=True, all_parts=part_of)
+        self.options.console.info(
+            f"to label next: {quantity(len(chosen), 'row')}, chosen among the "
+            f"{len(marked):,} least certain"
+        )
+        return dataclasses.replace(super().join(plan, rejects), rows_out=len(chosen))
+
+    def _explain(
+        self,
+        plan: ScoringPlan,
+        marked: Sequence[MarkedRow],
+        part_of: Mapping[tuple[int, int], Path],
+    ) -> None:
+        """Add the explanations of marked rows to their lines."""
+        from bert_tf.tasks.explaining.gradients import Explainer  # TensorFlow
+
+        explainer = Explainer(plan.model)
+        explanations: list[list[dict[str, Any]]] = []
+        lines = []
+        begin = time.perf_counter()
+        with self.options.console.counting("explaining", len(marked)) as show:
+            for row in marked:
+                found = [each.as_json() for each in explainer.explain(row.texts)]
+                explanations.append(found)
+                line = read_line(part_of[row.table, row.block], row)
+                new = with_last_cell(plan.tables[row.table], line, found)
+                lines.append((row, f"{new}\n".encode()))
+                show(1)
+        rewrite_parts(lines, lambda *where: part_of[where], only=False)
+        write_explained(plan, marked, explanations)
+        speed = len(marked) / max(time.perf_counter() - begin, 1e-9)
+        self.options.console.info(
+            f"explained: {quantity(len(marked), 'row')}, {speed:,.1f} rows/s, by integrated "
+            f"gradients of the exported weights in float32"
+        )
 
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
         assert self.engine is not None
         if plan.abstention is not None:
             record.counts[Fact.ABSTAINED.value] = counts.sums[Fact.ABSTAINED]
-            decided = counts.rows_out - counts.sums[Fact.ABSTAINED]
+            decided = counts.rows_scored - counts.sums[Fact.ABSTAINED]
             record.console.info(
-                f"decided: {decided:,} of {quantity(counts.rows_out, 'row')} (coverage "
-                f"{decided / max(counts.rows_out, 1):.4f}); the others have a probability below "
+                f"decided: {decided:,} of {quantity(counts.rows_scored, 'row')} (coverage "
+                f"{decided / max(counts.rows_scored, 1):.4f}); the others have a probability below "
                 f"{plan.abstention.below:g} and no label"
             )
+        self._report_label_sets(record, plan, counts)
+        drift = self._report_drift(record, plan)
+        if plan.threshold is not None:
+            record.extra["threshold"] = plan.threshold.as_json()
         record.extra = {
             "engine": self.engine.entry.name,
             "precision": self.engine.precision,
@@ -192,3 +283,36 @@ class Scoring(TableJob):
             **record.extra,
         }
         record.made = [(table.output, f"{table.source} with predictions") for table in plan.tables]
+        page = report_path(self.config.output)
+        write_text_atomically(page, page_of_scores(self.config, plan, counts, drift))
+        record.made.append((str(page), "labels, probabilities, drift and rows to look at"))
+
+    def _report_drift(self, record: JobRecord, plan: ScoringPlan) -> dict[str, Drift]:
+        """Say of each file, by its path, whether its rows are like those of training."""
+        found = {table.source: drift_of(table, plan) for table in plan.tables}
+        known = {source: drift for source, drift in found.items() if drift is not None}
+        for source, drift in known.items():
+            show = record.console.warn if drift.differences else record.console.info
+            show(f"drift: {source}: {drift}")
+        if known:
+            record.extra["drift"] = [
+                {"source": source, **drift.as_json()} for source, drift in known.items()
+            ]
+        return known
+
+    def _report_label_sets(
+        self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts
+    ) -> None:
+        """Say how large the sets of labels are, and how sure their promise is."""
+        sets = plan.columns.label_sets
+        if sets is None:
+            return
+        rows, empty = max(counts.rows_scored, 1), counts.sums[Fact.SETS_EMPTY]
+        size = counts.sums[Fact.SET_LABELS] / rows
+        record.counts[Fact.SETS_EMPTY.value] = empty
+        record.metrics["mean_label_set"] = round(size, 4)
+        record.extra["label_sets"] = sets.as_json()
+        record.console.info(
+            f"label sets: {size:.2f} labels in the mean, {empty:,} empty; of rows like those of "
+            f"evaluation {sets.coverage:.1%} ± {sets.deviation:.1%} have the right one in it"
+        )

@@ -17,7 +17,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import RemotePath, write_text_atomically
 from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.config.section import Section, field_type, former_defaults
-from pipeline.beam.own_files import DROPPED, DUPLICATES, EXCLUDED, MANIFEST, REJECTS, SIDES
+from pipeline.beam.own_files import DROPPED, DUPLICATES, EXCLUDED, MANIFEST, PAGE, REJECTS, SIDES
 from pipeline.beam.stored_path import path_of
 from pipeline.beam.workers import installed_versions
 from pipeline.outputs.job_log import LOG, OLDER
@@ -50,6 +50,7 @@ rejects_path = functools.partial(_path_of_side, REJECTS)
 duplicates_path = functools.partial(_path_of_side, DUPLICATES)
 dropped_path = functools.partial(_path_of_side, DROPPED)
 excluded_path = functools.partial(_path_of_side, EXCLUDED)
+report_path = functools.partial(_path_of_side, PAGE)
 
 
 def side_paths(output: str | Path) -> tuple[Path, ...]:

@@ -117,10 +117,11 @@ def scatter_plot(plot: PlotSection) -> str:
         plot: the points, their weights as areas, titles and bounds.
 
     Returns:
-        SVG with the classes `axis`, `grid`, `diagonal` and `point`.
+        SVG with the classes `axis`, `grid`, `diagonal`, `interval` and `point`.
     """
+    heights = plot.y if plot.intervals is None else plot.intervals.ravel()
     frame = _POINTS_FRAME(
-        x_bounds=_point_bounds(plot.x, plot.bounds), y_bounds=_point_bounds(plot.y, plot.bounds)
+        x_bounds=_point_bounds(plot.x, plot.bounds), y_bounds=_point_bounds(heights, plot.bounds)
     )
     drawn = [
         f'<path class="grid" d="M{place:.1f} {frame.top}V{frame.bottom}"/>'
@@ -138,6 +139,11 @@ def scatter_plot(plot: PlotSection) -> str:
     radii = np.full(len(plot.x), _SMALLEST)
     if plot.weights is not None:
         radii = np.maximum(_LARGEST * np.sqrt(plot.weights / plot.weights.max()), _SMALLEST)
+    if plot.intervals is not None:
+        ends = zip(frame.across(plot.x), *frame.down(plot.intervals.T), strict=True)
+        drawn += [
+            f'<path class="interval" d="M{x:.1f} {low:.1f}V{high:.1f}"/>' for x, low, high in ends
+        ]
     points = zip(frame.across(plot.x), frame.down(plot.y), radii, strict=True)
     drawn += [
         f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'

@@ -14,10 +14,13 @@ from bert_tf.config.sections.scoring import ScoreConfig, given_columns
 from bert_tf.tasks import PRETRAINED_TASKS
 from bert_tf.tasks.base.declaration import FieldKind, PredictionField, WordsDeclaration, imported
 from bert_tf.tasks.base.prediction_rows import RowProbabilities
+from bert_tf.tasks.profile.label_sets import LabelSets, label_sets
+from bert_tf.tasks.profile.profile import evaluated_rows
 from bert_tf.tasks.registry import declared_task
 from pipeline.scoring.tables import CONLL
 
 DELIMITED_FORMATS = ("csv", "tsv")
+EXPLANATION = "explanation"
 _FLAT_FORMATS = (*DELIMITED_FORMATS, "parquet")
 
 
@@ -33,6 +36,8 @@ class ScoringColumns:
         outcome_faults: why rows cannot be predicted, from the model's outputs, see
             `ServedTaskDeclaration`.
         probabilities: those that are added to the predictions; None for none.
+        has_explanations: whether there is a last column for those of some rows.
+        label_sets: sets of labels that are added; None for none.
         renamed: new names of added columns, by the task's names.
         can_rename: whether the command has `--rename`.
         words: of rows that are lists of words, whose column is the only one of `sources`; None
@@ -47,6 +52,8 @@ class ScoringColumns:
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     outcome_faults: Callable[[Mapping[str, Any]], dict[int, Fault]] | None = None
     probabilities: RowProbabilities | None = None
+    has_explanations: bool = False
+    label_sets: LabelSets | None = None
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
     can_rename: bool = True
     words: WordsDeclaration | None = None
@@ -120,11 +127,25 @@ class ScoringColumns:
                 )
         return columns
 
+    @property
+    def set_name(self) -> str:
+        """Name of the column with sets of labels."""
+        return self._name(LabelSets.name)
+
+    @property
+    def explanation_name(self) -> str:
+        """Name of the column with explanations."""
+        return self._name(EXPLANATION)
+
     def named_by(self, column: str) -> str:
         """Return the task's name of an added column, by which `--rename` goes."""
         for field in self.fields:
             if self._name(field.name) == column:
                 return field.name
+        if self.has_explanations and self.explanation_name == column:
+            return EXPLANATION
+        if self.label_sets is not None and self.set_name == column:
+            return self.label_sets.name
         assert self.probabilities is not None
         return self.probabilities.name
 
@@ -137,15 +158,32 @@ class ScoringColumns:
     ) -> list[dict[str, Any]]:
         """Return the cells that are added to each row, by the names of `added`.
 
+        Explanations are None until all rows are scored, see `with_last_cell`.
+
         Args:
             predictions: of `prediction_rows`.
             predicted: the model's outputs by name, [rows, …].
             texts: the model's inputs by name, [rows].
             output_format: of the output.
         """
+        rows = self._cells(predictions, predicted, texts, output_format)
+        if not self.has_explanations or output_format == CONLL:
+            return rows
+        return [{**row, self.explanation_name: None} for row in rows]
+
+    def _cells(
+        self,
+        predictions: Sequence[Mapping[str, Any]],
+        predicted: Mapping[str, np.ndarray],
+        texts: Mapping[str, Sequence[Any]],
+        output_format: str,
+    ) -> list[dict[str, Any]]:
         rows = [{self._name(name): value for name, value in row.items()} for row in predictions]
         if output_format == CONLL:
             return [{name: row[name] for name in self.added(CONLL)} for row in rows]
+        if self.label_sets is not None:
+            for row, labels in zip(rows, self.label_sets.values(predicted), strict=True):
+                row[self.set_name] = labels
         if self.probabilities is None:
             return rows
         values = self.probabilities.values(predicted, texts)
@@ -159,8 +197,18 @@ class ScoringColumns:
     def _columns(self, output_format: str) -> list[tuple[str, FieldKind]]:
         fields = self.fields
         if output_format == CONLL and self.words is not None:
-            fields = (self.words.prediction,)
+            return [(self._name(self.words.prediction.name), self.words.prediction.kind)]
+        columns = self._prediction_columns(fields, output_format)
+        if self.has_explanations:
+            columns.append((self.explanation_name, "json"))
+        return columns
+
+    def _prediction_columns(
+        self, fields: Sequence[PredictionField], output_format: str
+    ) -> list[tuple[str, FieldKind]]:
         columns = [(self._name(field.name), field.kind) for field in fields]
+        if self.label_sets is not None:
+            columns.append((self.set_name, "json"))
         if self.probabilities is None:
             return columns
         if self._is_flat(output_format):
@@ -226,6 +274,8 @@ def scoring_columns(
         row_fault=declared.row_fault,
         outcome_faults=declared.outcome_faults,
         probabilities=RowProbabilities.of(declared, task, config.scores, config.model),
+        label_sets=_label_sets(config),
+        has_explanations=config.explain > 0,
     )
     if words is not None and words.input not in given:
         column = find_words(given.get(words.column), known.get(words.column))
@@ -236,6 +286,14 @@ def scoring_columns(
             f"{config.model}: reads {words.column} or {words.input}; name the column of one"
         )
     return columns.with_names(config.rename)
+
+
+def _label_sets(config: ScoreConfig) -> LabelSets | None:
+    """Make those of `--coverage`, None without; UsageError if evaluation rows are too few."""
+    if config.coverage is None:
+        return None
+    rows = evaluated_rows(config.model, "--coverage")
+    return label_sets(rows, config.coverage, by_label=config.coverage_by_label)
 
 
 def _added_fields(

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,7 +22,9 @@ from bert_tf.base.json_files import read_sealed
 from bert_tf.data.tables.compression import compressing
 from bert_tf.data.tables.formats.parquet import is_view, open_parquet, read_batches, without_views
 from bert_tf.data.tables.rejects import read_rejects
+from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
 from bert_tf.tasks.base.declaration import FieldKind
+from bert_tf.tasks.profile.drift import Counts, Drift
 from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import TableSummary, read_summary
 from pipeline.scoring.output_rows import cells_of_object, delimited_line, header_line
@@ -205,6 +207,11 @@ class ScoringCounts:
     types: dict[str, pa.DataType]
     sums: Counter[str]
 
+    @property
+    def rows_scored(self) -> int:
+        """Rows that were not rejected; of these `--label-next` writes only some."""
+        return self.rows_in - sum(self.rejected.values())
+
 
 def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
     """Write each output whole from its parts, and the file of all rejects."""
@@ -241,6 +248,37 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
         types=column_types(kinds),
         sums=sums,
     )
+
+
+def drift_of(table: ScoredTable, plan: ScoringPlan) -> Drift | None:
+    """Compare a table with the training rows by the counts of its parts; None without any."""
+    files = block_files(table, read_summary(table, plan), plan)
+    counts = [
+        found[Fact.DRIFT]
+        for found in map(read_sealed, (each.done for each in files))
+        if Fact.DRIFT in found
+    ]
+    if plan.drift is None or not counts:
+        return None
+    return plan.drift.compare(
+        Counts.sum_of(counts), lambda: read_folder_vocabulary(Path(plan.model)).vocab
+    )
+
+
+def scores_of(table: ScoredTable, plan: ScoringPlan) -> np.ndarray | None:
+    """Sum the rows of a table by probability, int64 [SCORE_BINS]; None without probabilities."""
+    done = map(
+        read_sealed, (files.done for files in block_files(table, read_summary(table, plan), plan))
+    )
+    found = [each[Fact.SCORES] for each in done if Fact.SCORES in each]
+    return np.sum(found, axis=0) if found else None
+
+
+def numbered_parts(plan: ScoringPlan) -> Iterator[tuple[int, int, Path]]:
+    """Yield table, block and file of each part, in the order of the rows."""
+    for table in plan.tables:
+        for block, files in enumerate(block_files(table, read_summary(table, plan), plan)):
+            yield table.number, block, files.part
 
 
 def block_files(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) -> list[BlockFiles]:

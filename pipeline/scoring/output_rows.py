@@ -75,6 +75,14 @@ def part_line(
     )
 
 
+def with_last_cell(table: ScoredTable, line: str, value: Any) -> str:
+    """Return a line of `part_line` whose last prediction, None until now, has a value for JSON."""
+    text = json.dumps(value, ensure_ascii=False)
+    if {table.source_format, table.output_format} & {"jsonl", "parquet"}:
+        return f"{line.removesuffix('null}')}{text}}}"
+    return line + (text if table.output_format == "tsv" else _quoted(text, '"'))
+
+
 def escaped(text: str) -> str:
     """Put an apostrophe before a cell that a spreadsheet would run as a formula.
 

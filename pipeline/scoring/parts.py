@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,12 @@ from bert_tf.base.checksums import file_sha256
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
+from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
 from bert_tf.serving.signatures import LOST_MASKS, LOST_TOKENS, WORDS_WITHOUT_TOKENS
 from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.profile.drift import Counts, DriftReference
+from bert_tf.tasks.profile.texts import text_counts
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.blocks import BlockReference, RowBlock
 from pipeline.scoring.output_rows import UnwritableRowError, part_line
@@ -27,6 +33,9 @@ class Fact(StrEnum):
     """Notes on a part, mostly numbers to add up."""
 
     ABSTAINED = "rows_abstained"
+    # of sets of labels
+    SET_LABELS = "labels_in_sets"
+    SETS_EMPTY = "rows_with_empty_set"
     # too long for the model
     ROWS_CUT = "rows_cut"
     TOKENS_LOST = "tokens_lost"
@@ -40,6 +49,8 @@ class Fact(StrEnum):
     BATCH_TOKENS = "batch_tokens"
     PADDED_TOKENS = "padded_tokens"
     KINDS = "kinds"  # see `kinds_of`
+    DRIFT = "drift"  # see `drift_counts`
+    SCORES = "scores"  # rows by the probability of their prediction, in `SCORE_BINS` steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +68,11 @@ class ScoredBlock:
     predicted: dict[str, np.ndarray]
     tokens: tuple[int, int] = (0, 0)
 
+
+SCORE_BINS = 20  # of probabilities from 0 to 1, for a page
+# Rows of a block whose texts are compared with those of training: half of the default block. They
+# are tokenized once more, which takes about 1% of the time of a small model on a processor.
+_MOST_COUNTED = 4096
 
 WritePart = Callable[[ScoredBlock, ScoringPlan], None]
 
@@ -89,7 +105,7 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     """
     block = scored.block
     table = plan.tables[block.reference.table]
-    lines, rejects = [], list(block.rejects)
+    lines, written, rejects = [], list[int](), list(block.rejects)
     abstained = 0
     predicted = plan.columns.by_words(block.words, scored.predicted)
     rows = prediction_rows(plan.columns.fields, predicted)
@@ -111,15 +127,27 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
                 escapes=plan.escapes_formulas,
             )
             lines.append(line)
+            written.append(index)
             if plan.abstention is not None and not plan.abstention.is_decided(rows[index]):
                 abstained += 1
         except UnwritableRowError as error:
             rejects.append(Reject(table.source, block.lines[index], str(error)))
     text = "".join(f"{line}\n" for line in lines)
     write_text_atomically(block.reference.files.part, text)
+    if plan.marked is not None:
+        part = block.reference.files.part
+        plan.marked.write(part, lines, written, scored.predicted, block.texts, block.lines)
     facts: dict[str, Any] = {} if plan.abstention is None else {Fact.ABSTAINED: abstained}
+    if plan.columns.label_sets is not None:
+        sizes = [len(cells[plan.columns.set_name]) for cells in added]
+        facts |= {Fact.SET_LABELS: sum(sizes), Fact.SETS_EMPTY: sizes.count(0)}
     if (table.source_format, table.output_format) == ("jsonl", "parquet"):
         facts[Fact.KINDS] = kinds_of(map(json.loads, block.raw_rows))
+    if plan.decision is not None and plan.decision[1] in scored.predicted:
+        counts, _ = np.histogram(scored.predicted[plan.decision[1]], SCORE_BINS, (0.0, 1.0))
+        facts[Fact.SCORES] = counts.tolist()
+    if plan.drift is not None and added:
+        facts[Fact.DRIFT] = drift_counts(plan, plan.drift, scored).as_json()
     lost = scored.predicted.get(LOST_TOKENS)
     if lost is not None:
         facts |= {Fact.ROWS_CUT: int(np.count_nonzero(lost)), Fact.TOKENS_LOST: int(lost.sum())}
@@ -130,6 +158,31 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     if untagged is not None:
         facts[Fact.WORDS_WITHOUT_TOKENS] = int(untagged.sum())
     finish_part(scored, plan, rows_out=len(lines), rejects=rejects, facts=facts)
+
+
+def drift_counts(plan: ScoringPlan, reference: DriftReference, scored: ScoredBlock) -> Counts:
+    """Count what is compared with the training rows, of evenly spread rows of a block."""
+    texts = scored.block.texts
+    number = len(next(iter(texts.values())))
+    kept = np.unique(np.linspace(0, number - 1, min(number, _MOST_COUNTED)).astype(np.int64))
+    counts = np.zeros(0, np.int64)
+    if reference.texts is not None:
+        chosen = {name: [column[row] for row in kept] for name, column in texts.items()}
+        counts = text_counts(reference.texts.measures, chosen, _tokenizer(plan.model))
+    predicted = np.zeros(0, np.int64)
+    if plan.decision is not None:
+        label, score = plan.decision
+        predicted = reference.counts_of_predictions(
+            scored.predicted[label], scored.predicted[score]
+        )
+    return Counts(number, predicted, len(kept), counts)
+
+
+@functools.lru_cache(maxsize=1)
+def _tokenizer(model: str) -> HostTokenizer:
+    """Make the tokenizer of a model, once in a process."""
+    vocabulary = read_folder_vocabulary(Path(model))
+    return HostTokenizer(vocabulary.vocab, lowercase=vocabulary.lowercase)
 
 
 def finish_part(

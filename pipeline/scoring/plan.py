@@ -19,14 +19,22 @@ from bert_tf.data.tables.word_blocks import COLUMN_NUMBER, TOKENS, are_single_wo
 from bert_tf.engines.choice import possible_engines
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.registry import check_is_exported
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.prediction_rows import Abstention
+from bert_tf.tasks.explaining.words import check_explainable
+from bert_tf.tasks.profile.drift import DriftReference
+from bert_tf.tasks.profile.profile import PROFILE, evaluated_rows, read_profile
+from bert_tf.tasks.profile.thresholds import Threshold, choose_threshold
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.place import check_finished
 from pipeline.scoring.columns import DELIMITED_FORMATS, ScoringColumns, scoring_columns
+from pipeline.scoring.label_next import MarkedRows, candidates_for
 from pipeline.scoring.tables import ScoredTable, list_tables
 
+WEIGHTS = "model.safetensors"
+_SHOWN = 30  # least certain rows on the page
 _SAMPLE_ROWS = 100  # that tell whether lists of words are in them
 
 
@@ -63,6 +71,12 @@ class ScoringPlan:
         identity: hash of all that decides a part's content but its block; empty until `of_model`.
         escapes_formulas: whether cells of CSV and TSV that look like formulas get an apostrophe.
         abstention: which predictions are left out; None for none.
+        threshold: of `--target-accuracy`, on the model's evaluation rows; None without.
+        drift: what rows are compared with; None for nothing.
+        marked: rows that are looked at again when all are scored; None for none.
+        label_next: how many of those to choose; None to write all rows.
+        decision: names of the predicted label and of its probability; None for other tasks.
+        explains: whether the predictions of those are explained.
         dialect: how the inputs are written.
         folder: where relative paths of inputs begin; a worker may have another working folder.
     """
@@ -79,6 +93,12 @@ class ScoringPlan:
     identity: str = ""
     escapes_formulas: bool = False
     abstention: Abstention | None = None
+    threshold: Threshold | None = None
+    drift: DriftReference | None = None
+    marked: MarkedRows | None = None
+    label_next: int | None = None
+    explains: bool = False
+    decision: tuple[str, str] | None = None
     dialect: TableDialect = PLAIN
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
 
@@ -94,6 +114,12 @@ class ScoringPlan:
             "abstain_below": self.abstention and self.abstention.below,
             "formats": [(table.source_format, table.output_format) for table in self.tables],
         }
+        if self.marked is not None:
+            decides["marked"] = dataclasses.astuple(self.marked)
+        if self.drift is not None:
+            decides["drift"] = True  # parts have counts
+        if self.columns.label_sets is not None:
+            decides["label_sets"] = self.columns.label_sets.identity()
         identity = hashlib.sha256(json.dumps(decides).encode()).hexdigest()
         return dataclasses.replace(self, identity=identity)
 
@@ -147,10 +173,11 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         lambda name: any(has_column(each.source, name, dialect, open_input) for each in tables),
     )
     engine = possible_engines(config.engine, config.precision, config.model)[0]
+    threshold = _threshold(config)
+    below = config.abstain_below if threshold is None else threshold.below
     abstention = None
-    if config.abstain_below is not None:
-        declared = declared_task(task, config.model)
-        abstention = Abstention.of(declared, config.abstain_below, config.model)
+    if below is not None:
+        abstention = Abstention.of(declared_task(task, config.model), below, config.model)
     return ScoringPlan(
         model=str(Path(config.model).absolute()),
         engine=engine,
@@ -163,8 +190,61 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         batch_tokens=config.batch_tokens,
         escapes_formulas=config.escape_formulas,
         abstention=abstention,
+        threshold=threshold,
+        drift=_drift_reference(config),
+        marked=_marked_rows(config, declared_task(task, config.model)),
+        label_next=config.label_next,
+        explains=config.explain > 0,
+        decision=_decision(declared_task(task, config.model)),
         dialect=dialect,
     )
+
+
+def _threshold(config: ScoreConfig) -> Threshold | None:
+    """Choose that of `--target-accuracy`, None without; UsageError if no row of theirs allows."""
+    if config.target_accuracy is None:
+        return None
+    rows = evaluated_rows(config.model, "--target-accuracy")
+    return choose_threshold(rows.score, rows.is_right, config.target_accuracy)
+
+
+def _marked_rows(config: ScoreConfig, declared: ServedTaskDeclaration) -> MarkedRows | None:
+    """Say which rows a flag looks at again; UsageError for a task without probabilities."""
+    if config.explain:
+        check_explainable(config.model)
+        if config.explain_rows == "first":
+            return MarkedRows(most=config.explain)
+        return MarkedRows.least_certain_of(
+            declared, config.explain, flag="--explain-rows uncertain", model=config.model
+        )
+    if config.label_next is None:
+        if declared.probabilities is None:
+            return None
+        return MarkedRows.least_certain_of(declared, _SHOWN, flag="", model=config.model)
+    if not (Path(config.model) / WEIGHTS).is_file():
+        raise UsageError(
+            f"--label-next: {config.model} has no {WEIGHTS}, whose vectors of texts it compares; "
+            "export the model again, without --layout serving"
+        )
+    most = candidates_for(config.label_next)
+    return MarkedRows.least_certain_of(declared, most, flag="--label-next", model=config.model)
+
+
+def _decision(declared: ServedTaskDeclaration) -> tuple[str, str] | None:
+    decided = (field for field in declared.predictions if field.decided_by is not None)
+    return next(((field.name, str(field.decided_by)) for field in decided), None)
+
+
+def _drift_reference(config: ScoreConfig) -> DriftReference | None:
+    """Read what the model's profile says of its rows; UsageError if a flag needs more."""
+    profile = read_profile(config.model)
+    reference = None if profile is None else DriftReference.of(profile)
+    if reference is None and config.fail_on_drift:
+        raise UsageError(
+            f"--fail-on-drift: {config.model} has no {PROFILE} to compare rows with: an earlier "
+            "release fine-tuned or exported it; run finetune and export again"
+        )
+    return reference
 
 
 def parts_folder(output: str, *, is_folder: bool) -> Path:

@@ -173,13 +173,13 @@ class TableJob:
         record.counts = {
             "rows_in": counts.rows_in,
             "rows_out": counts.rows_out,
-            "rows_rejected": counts.rows_in - counts.rows_out,
+            "rows_rejected": sum(counts.rejected.values()),
             "rejected": counts.rejected,
             **{name.value: counts.sums[name] for name in _SUMS if name in counts.sums},
         }
         # The time of a resumed run is not that of all its rows.
         if not is_resumed:
-            speed = counts.rows_out / record.timings[self.spec.command]
+            speed = counts.rows_scored / record.timings[self.spec.command]
             record.metrics["rows_per_second"] = round(speed, 1)
         padded = counts.sums[Fact.PADDED_TOKENS]
         if padded:

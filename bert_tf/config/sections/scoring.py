@@ -262,6 +262,9 @@ class EvaluateConfig(ColumnsSection, section_name="evaluate"):
     )
 
 
+_LABEL_NEXT_ENDINGS = (".csv", ".tsv", ".jsonl")
+
+
 class ScoreConfig(ColumnsSection, section_name="score"):
     """Adds predictions as columns to every input row, in input order and with all other columns
     unchanged.
@@ -279,6 +282,39 @@ class ScoreConfig(ColumnsSection, section_name="score"):
         "probabilities to add: best (of the prediction), all (of every label or choice) or "
         "top-N (of the N most likely, such as top-3)",
         BEST,
+    )
+    target_accuracy: Annotated[float, Bounds(above=0.0, below=1.0)] | None = optional(
+        "leave as few predictions empty as it takes for this accuracy of the others, by the "
+        "evaluation rows of the model, with 95% confidence"
+    )
+    coverage: Annotated[float, Bounds(above=0.0, below=1.0)] | None = optional(
+        "add the set of labels that holds the right one in this share of the rows (conformal "
+        "prediction by the evaluation rows of the model)"
+    )
+    coverage_by_label: bool = option(
+        "with --coverage: in this share of the rows of every label", False
+    )
+    label_next: PositiveInt | None = optional(
+        "write only this many rows, those to label next: least certain and unlike each other"
+    )
+    explain: NonNegativeInt = option(
+        "rows whose prediction is explained by the share of each word (0: none)", 0
+    )
+    explain_rows: str = option(
+        "which rows to explain: the first ones, or the least certain ones",
+        choices=("first", "uncertain"),
+    )
+    allow_drift: bool = option(
+        "score although the engine gives other scores for the probe rows of the model than those "
+        "of its export, with a warning",
+        False,
+        affects_output=False,
+    )
+    fail_on_drift: bool = option(
+        "exit with 1, after the outputs are written, if the rows of a file are not like the "
+        "training rows of the model",
+        False,
+        affects_output=False,
     )
     rename: tuple[str, ...] = repeatable("rename an added column, as NAME=COLUMN; repeatable")
     escape_formulas: bool = option(
@@ -303,6 +339,17 @@ class ScoreConfig(ColumnsSection, section_name="score"):
         for entry in self.rename:
             if not all(entry.partition("=")):
                 yield f"rename: expected NAME=COLUMN, got {entry!r}"
+        if self.target_accuracy is not None and self.abstain_below is not None:
+            yield "target_accuracy: chooses what abstain_below gives; give one of them"
+        if self.label_next is not None and not self.output.endswith(_LABEL_NEXT_ENDINGS):
+            yield (
+                "label_next: chooses among the rows of all inputs and writes them to one file; "
+                f"give output a name that ends in {', '.join(_LABEL_NEXT_ENDINGS)}"
+            )
+        if self.label_next is not None and self.explain:
+            yield "explain: explains rows of a whole file; give it without label_next"
+        if self.coverage_by_label and self.coverage is None:
+            yield "coverage_by_label: says how to reach coverage; give that, too"
         try:
             top_of(self.scores)
         except ValueError as error:

@@ -16,6 +16,7 @@ from bert_tf.data.rows.host_rows import pack_host_pairs, pack_host_texts
 from bert_tf.data.text.host_wordpiece import Tokenizer
 from bert_tf.serving.signatures import LOST_TOKENS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.explained import Outputs, PlacedRow, Target
 
 Columns = TypeVar("Columns")
 _LEARNED = "learned"
@@ -156,6 +157,20 @@ class HostTask(abc.ABC):
             columns: by the names of `input_names` a text of each row; or a list of texts, filled up
                 with empty ones to the same length in all rows.
         """
+
+    def targets(
+        self, placed: PlacedRow, outputs: Outputs, predicted: Mapping[str, Any]
+    ) -> list[Target]:
+        """Return what is explained of a prediction, sums of logits.
+
+        A task that does not override this is not explained.
+
+        Args:
+            placed: the row, its sequences and words.
+            outputs: of the graph, [sequences, …] by name.
+            predicted: the prediction, by output of an exported model.
+        """
+        return []
 
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]

@@ -61,6 +61,7 @@ class PlotSection:
 
     Attributes:
         weights: areas of points are proportional to them; None if all are alike.
+        intervals: float [points, 2], bounds of y, drawn as a line through each point.
         bounds: lowest and highest value of both axes; None takes those of the points.
         has_diagonal: whether a line shows where x equals y.
         table: the same as numbers.
@@ -72,6 +73,7 @@ class PlotSection:
     x: np.ndarray
     y: np.ndarray
     weights: np.ndarray | None = None
+    intervals: np.ndarray | None = None
     bounds: tuple[float, float] | None = None
     has_diagonal: bool = False
     table: TableSection | None = None

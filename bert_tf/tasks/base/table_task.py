@@ -130,6 +130,10 @@ class TableTask(Task):
         """
         return self
 
+    def corrected(self, table: Table, config: Any, console: Console) -> Table:
+        """Apply the corrections of labels that a config names to usable training rows."""
+        return table
+
     def columns_of_labels(self) -> tuple[str, ...]:
         """Return the columns from which `usable` makes `label_column`."""
         return (self.label_column,)
@@ -191,6 +195,7 @@ class TableTask(Task):
         task = cls.of_options(config)
         more = task.training_columns()
         table = task.read(config.train, more_columns=more, **cls.reading(config, console))
+        table = task.corrected(table, config, console)
         with table.reasons_first():
             return task.learn(table, console), table
 

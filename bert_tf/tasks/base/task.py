@@ -464,6 +464,13 @@ class Task(ServedTask):
     def measure(self, source: Any, predicted: dict[str, Any]) -> TaskResults:
         """Compare predictions, from `predict` or an exported model, with the labels."""
 
+    def evaluated(self, source: Any, predicted: dict[str, Any]) -> Any:
+        """Return what predictions of evaluation rows tell of later ones; None for nothing.
+
+        Exported models keep it as `EvaluatedRows` of `bert_tf.tasks.profile`.
+        """
+        return None
+
     @property
     def ceiling_rows(self) -> int:
         """Return how many rows are decoded and measured for the ceiling, spread over the file."""

@@ -116,6 +116,7 @@ def _finetuning(config: ClassificationLabelErrorsConfig, train: Path, run: Path)
             "encoding": "utf-8",
             "header": True,
             "max_train_rows": 0,
+            "corrections": None,  # its rows have them already
         }
     )
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.explained import Outputs, PlacedRow, Target, logit_target
 from bert_tf.tasks.base.host_task import TableHost
 from bert_tf.tasks.base.labels import LabelMeasures
 from bert_tf.tasks.base.report_sections import (
@@ -26,6 +28,7 @@ from bert_tf.tasks.base.report_sections import (
     worst_rows,
 )
 from bert_tf.tasks.classification.options import CLASSIFICATION
+from bert_tf.tasks.profile.thresholds import threshold_section
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.tables import Table
@@ -42,6 +45,12 @@ class ClassificationHost(TableHost):
     labels: tuple[str, ...]
     temperature: float = 1.0
     is_temperature_in_head: bool = False
+
+    def targets(
+        self, placed: PlacedRow, outputs: Outputs, predicted: Mapping[str, Any]
+    ) -> list[Target]:
+        label = str(predicted["predicted_label"])
+        return [logit_target(outputs["logits"], self.labels.index(label), label)]
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
         divisor = 1.0 if self.is_temperature_in_head else self.temperature
@@ -269,6 +278,8 @@ def sections(
         part_noun="wrong",
         note="A model that knows when it is wrong has its wrong rows on the left.",
     )
+    score = np.asarray(predicted["predicted_score"], np.float64).round(PROBABILITY_DIGITS)
+    yield threshold_section(score, gold == chosen)
     yield table_by_length(
         texts,
         {

@@ -64,6 +64,10 @@ class ClassificationConfig(SoftLabelConfig):
     weight_column: str | None = optional(
         "column with the weight of each training row in the loss, 0 or above"
     )
+    corrections: str | None = optional(
+        "corrected labels of training rows: corrections.csv of label-errors, after you edited it",
+        reads="table",
+    )
     label_smoothing: FractionBelowOne = option(
         "fraction of each target to spread over all labels", 0.0
     )
@@ -72,6 +76,10 @@ class ClassificationConfig(SoftLabelConfig):
         "change",
         choices=(UNCALIBRATED, TEMPERATURE),
     )
+
+    @property
+    def more_inputs(self) -> dict[str, str | None]:
+        return {**super().more_inputs, "corrections": self.corrections}
 
     def faults(self) -> Iterator[str]:
         try:

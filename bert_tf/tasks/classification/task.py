@@ -17,6 +17,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.heads import ProblemType
 from bert_tf.tasks.base.ceiling import CERTAIN
+from bert_tf.tasks.base.corrections import corrected_table
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.label_task import LabelTask, softened_divergence
 from bert_tf.tasks.base.labels import (
@@ -42,6 +43,7 @@ from bert_tf.tasks.classification.options import (
     UNCALIBRATED,
     parse_class_weights,
 )
+from bert_tf.tasks.profile.profile import EvaluatedRows
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
@@ -117,6 +119,11 @@ class ClassificationTask(LabelTask):
         if self.weight_column in table.columns:
             table = rejecting_bad_weights(table, self.weight_column)
         return self.rejecting_unknown(table, console)
+
+    def corrected(self, table: Table, config: Any, console: Console) -> Table:
+        if config.corrections is None:
+            return table
+        return corrected_table(table, config.corrections, self.label_column, console)
 
     def gold(self, table: Table) -> list[str]:
         return table.columns[self.label_column]
@@ -218,6 +225,14 @@ class ClassificationTask(LabelTask):
             details={**labels.details(), "calibration": calibration.details()},
             lines=(*labels.lines(), *((calibration.line(),) if is_calibrated else ())),
             warnings=(*labels.warnings(), *calibration.warnings()),
+        )
+
+    def evaluated(self, source: Table, predicted: dict[str, Any]) -> EvaluatedRows:
+        return EvaluatedRows.of(
+            self.labels,
+            self.label_numbers(self.gold(source)),
+            self.label_numbers(predicted["predicted_label"]),
+            predicted["probabilities"],
         )
 
     def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.explained import Outputs, PlacedRow, Target, logit_target
 from bert_tf.tasks.base.host_task import TableHost
 from bert_tf.tasks.base.labels import LabelMeasures, quotient
 from bert_tf.tasks.base.prediction_rows import json_values
@@ -38,6 +39,12 @@ class MultiLabelHost(TableHost):
 
     labels: tuple[str, ...]
     decision_thresholds: tuple[float, ...] = ()
+
+    def targets(
+        self, placed: PlacedRow, outputs: Outputs, predicted: Mapping[str, Any]
+    ) -> list[Target]:
+        logits = outputs["logits"]
+        return [logit_target(logits, place, label) for place, label in enumerate(self.labels)]
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
         probabilities = sigmoid(logits)

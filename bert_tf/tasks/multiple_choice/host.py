@@ -13,6 +13,7 @@ from bert_tf.data.rows.host_rows import SPECIALS_OF_PAIR, TokenRanges, longest_f
 from bert_tf.data.text.host_wordpiece import Tokenizer, Tokens
 from bert_tf.serving.signatures import FAR_BELOW
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.explained import Outputs, PlacedRow, Target
 from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE
 
@@ -23,6 +24,14 @@ class MultipleChoiceHost(HostTask):
 
     declaration: ClassVar[ServedTaskDeclaration] = MULTIPLE_CHOICE
     list_inputs: ClassVar[tuple[str, ...]] = ("choices",)
+
+    def targets(
+        self, placed: PlacedRow, outputs: Outputs, predicted: Mapping[str, Any]
+    ) -> list[Target]:
+        weights = np.zeros_like(outputs["logits"], np.float32)
+        _, choices = np.asarray(placed.rows.details).T  # a sequence for each
+        weights[choices == int(predicted["predicted_choice"])] = 1.0
+        return [Target(name=str(predicted["predicted_text"]), weights={"logits": weights})]
 
     def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         """Make a sequence for each choice: the context, then the question, a blank and the choice.

@@ -42,6 +42,7 @@ from bert_tf.serving.signatures import (
     AnswerRules,
 )
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.explained import Outputs, PlacedRow, Target
 from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 
@@ -462,6 +463,28 @@ class QuestionAnsweringHost(HostTask, AnswerLengths):
             sentence_margin=self.sentence_margin,
         )
 
+    def targets(
+        self, placed: PlacedRow, outputs: Outputs, predicted: Mapping[str, Any]
+    ) -> list[Target]:
+        # In the window where both logits are highest; of no answer, those of [CLS].
+        shape = outputs["start_logits"].shape
+        words = placed.words_at(shape)
+        best = (-np.inf, 0, 0, 0)
+        for window in range(shape[0]):
+            first, last = 0, 0
+            if predicted["predicted_start"] >= 0:
+                inside = _answer_places(placed, words[window], predicted)
+                if not inside:
+                    continue
+                first, last = inside[0], inside[-1]
+            score = outputs["start_logits"][window, first] + outputs["end_logits"][window, last]
+            best = max(best, (float(score), window, first, last))
+        _, window, first, last = best
+        weights = {name: np.zeros(shape, np.float32) for name in ("start_logits", "end_logits")}
+        weights["start_logits"][window, first] = 1.0
+        weights["end_logits"][window, last] = 1.0
+        return [Target(name=str(predicted["predicted_answer"]), weights=weights)]
+
     def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         numbers: dict[str, int] = {}  # a context of several questions is tokenized once
         index = [numbers.setdefault(text, len(numbers)) for text in columns["context"]]
@@ -497,3 +520,16 @@ class QuestionAnsweringHost(HostTask, AnswerLengths):
         return choose_answers(
             candidates, null, encoded.texts, encoded.contexts, encoded.context_index, self.rules
         )
+
+
+def _answer_places(placed: PlacedRow, words: np.ndarray, predicted: Mapping[str, Any]) -> list[int]:
+    """Return the places of a window whose words are in the predicted answer."""
+    begin, end = int(predicted["predicted_start"]), int(predicted["predicted_end"])
+    return [
+        place
+        for place, number in enumerate(words.tolist())
+        if number >= 0
+        and placed.words[number].input == "context"
+        and placed.words[number].begin < end
+        and placed.words[number].end > begin
+    ]

@@ -14,6 +14,7 @@ import numpy as np
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.explained import Outputs, PlacedRow, Target, logit_target
 from bert_tf.tasks.base.host_task import TableHost
 from bert_tf.tasks.base.labels import pearson, spearman
 from bert_tf.tasks.base.report_sections import (
@@ -38,6 +39,11 @@ class RegressionHost(TableHost):
     """The task around its graph: the only logit is the number."""
 
     declaration: ClassVar[ServedTaskDeclaration] = REGRESSION
+
+    def targets(
+        self, placed: PlacedRow, outputs: Outputs, predicted: Mapping[str, Any]
+    ) -> list[Target]:
+        return [logit_target(outputs["logits"], 0, "value")]  # before it is scaled
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
         return {"predicted_value": logits[:, 0]}

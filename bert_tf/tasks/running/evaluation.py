@@ -15,12 +15,15 @@ from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.rows.encoded_rows import Batching
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.tables import FileRows
+from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocabulary_files import VOCAB, read_folder_vocabulary
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.review import read_and_review
 from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, accept_any_rows
+from bert_tf.tasks.profile.profile import Profile
+from bert_tf.tasks.profile.texts import TextProfile
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.running.batches import EVALUATING, Evaluator
 from bert_tf.tasks.running.ceiling import Ceiling, measure_ceiling, with_ceiling
@@ -139,6 +142,30 @@ def measure_best(path: str, read: FinetuningRows, console: Console) -> tuple[Tas
     if fitted.settings() != directory.task:
         write_task(directory.path, fitted.settings())
     return fitted, with_ceiling(results, read.ceilings.get("evaluation"))
+
+
+def write_profile(
+    path: str,
+    task: Task,
+    read: FinetuningRows,
+    results: TaskResults | None,
+    tokenizer: WordPieceTokenizer,
+) -> None:
+    """Write what is kept of a run's rows beside its best model.
+
+    Args:
+        path: the run.
+        task: the task, as fitted.
+        read: its rows.
+        results: of the best model on evaluation rows; None without any.
+        tokenizer: the model's.
+    """
+    evaluated = None
+    if results is not None and read.evaluation is not None:
+        evaluated = task.evaluated(read.evaluation.source, dict(results.predicted))
+    on_host = HostTokenizer(tokenizer.vocab, lowercase=tokenizer.lowercase)
+    texts = TextProfile.of(task.texts(read.train.source), on_host)
+    Profile(evaluation=evaluated, texts=texts).write(model_folder(path))
 
 
 def _encoded(

@@ -23,7 +23,7 @@ from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import FinetuningLoss, RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.running.batches import Evaluator, FinetuningInputs
 from bert_tf.tasks.running.distillation import DistillationLoss, SoftLabels
-from bert_tf.tasks.running.evaluation import EpochEvaluation, measure_best
+from bert_tf.tasks.running.evaluation import EpochEvaluation, measure_best, write_profile
 from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.tasks.running.recipe import with_recipe
 from bert_tf.training.arithmetic import (
@@ -150,6 +150,8 @@ def finetune(
     if read.evaluation is not None and writes:
         task, results = measure_best(config.output, read, console)
         best = {"step": best["step"], **results.metrics}
+    if writes:
+        write_profile(config.output, task, read, results, tokenizer)
     best_model = _best_model(config, training.notes, results, inputs.steps_per_epoch)
     return FinetuningResult(
         **vars(read),

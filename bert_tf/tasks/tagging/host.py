@@ -23,6 +23,7 @@ from bert_tf.data.text.host_wordpiece import TokenizedTexts, Tokenizer
 from bert_tf.data.text.vocab_file import CONTINUATION
 from bert_tf.serving.signatures import PROBABILITY_DIGITS, WORDS_WITHOUT_TOKENS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.explained import Outputs, PlacedRow, Target
 from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.tagging.options import TAGGING
 from bert_tf.tasks.tagging.schemes import Spans
@@ -144,6 +145,24 @@ class TaggingHost(HostTask):
         return encode_words(
             tokenizer, texts, max_seq_length=self.max_seq_length, stride=self.window_stride
         )
+
+    def targets(
+        self, placed: PlacedRow, outputs: Outputs, predicted: Mapping[str, Any]
+    ) -> list[Target]:
+        # The first piece of each word has its tag.
+        logits = outputs["logits"]
+        words = placed.words_at(logits.shape)
+        found = []
+        for entity in predicted["predicted_entities"]:
+            weights = np.zeros_like(logits, np.float32)
+            for number, word in enumerate(placed.words):
+                places = np.argwhere(words == number)
+                if word.begin < entity["end"] and word.end > entity["start"] and len(places):
+                    window, place = places[0]
+                    weights[window, place, logits[window, place].argmax()] = 1.0
+            name = f"{entity.get('label', '')} {entity.get('text', '')}".strip()
+            found.append(Target(name=name, weights={"logits": weights}))
+        return found
 
     def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         words = self.word_rows(tokenizer, columns["text"])

@@ -12,11 +12,14 @@ import pytest
 from behavior.small_models import write_encoder
 from safetensors.numpy import load_file
 
+from bert_tf.base.checksums import read_sums
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import InputError, TooManyRejects, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig, ExportConfig
+from bert_tf.engines.probes import PROBES
 from bert_tf.engines.registry import ENGINES
+from bert_tf.tasks.profile.profile import PROFILE, read_profile
 from bert_tf.tasks.registry import finetune_config
 from pipeline.jobs import evaluation, exporting, finetuning
 from pipeline.outputs.job import RunOptions
@@ -237,6 +240,21 @@ def test_evaluate_names_the_metric_that_chose_the_model(place, finished, exporte
         assert manifest["best_model"] == best
         line = f"{model}: the model of epoch {best['epoch']:g} (step {best['step']}), with the high"
         assert line in log.getvalue()
+
+
+def test_the_model_keeps_a_profile_of_its_rows_and_no_texts(place, finished, exported):
+    _, manifest = finished
+    profile = read_profile(place / "run" / "best")
+    assert profile.evaluation.rows == manifest["counts"]["eval"]["rows_out"]
+    assert profile.evaluation.is_right.mean() == pytest.approx(
+        manifest["metrics"]["best"]["accuracy"]
+    )
+    assert profile.texts is not None
+    assert (exported / PROFILE).read_bytes() == (place / "run" / "best" / PROFILE).read_bytes()
+    assert {PROFILE, PROBES} <= read_sums(exported).keys()
+    page = (place / "run" / "report.html").read_text()
+    assert "Accuracy by coverage" in page
+    assert 'class="interval"' in page
 
 
 def test_evaluate_without_a_decision(place, finished):

@@ -59,8 +59,31 @@ def test_what_is_written(command, tmp_path, capsys):
     assert metrics["accuracy"] == manifest["metrics"]["accuracy"] == pytest.approx(sum(right) / 18)
     assert not (tmp_path / "doubted/.folds").exists()
 
+    page = (tmp_path / "doubted/report.html").read_text()
+    assert "<dt>suggested</dt>" in page and "doubtful label" in page
+
     code, output = run(command, capsys)
     assert code == 0 and "is finished already" in output.err
+    check_that_corrections_are_applied(tmp_path / "doubted/corrections.csv", len(rows), capsys)
+
+
+def check_that_corrections_are_applied(corrections, number, capsys):
+    """They are in the training rows of `finetune`, and counted."""
+    finetune = [
+        *("finetune", "classification", "--train", "rows.csv", "--init", "init"),
+        *("--epochs", "1", "--batch-size", "4", "--max-seq-length", "16", "--eval-fraction", "0"),
+        *("--corrections", str(corrections), "--output"),
+    ]
+    code, output = run([*finetune, "corrected", "--json"], capsys)
+    assert code == 0, output.err
+    assert f"corrections.csv: {number} label" in output.err
+    keys = {each["key"] for each in json.loads(output.out)["inputs"]}
+    assert "corrections" in keys
+    text = corrections.read_text().replace("5,good,bad", "5,red,bad")
+    corrections.write_text(text)
+    code, output = run([*finetune, "again"], capsys)
+    assert code == 1
+    assert "is of a row with the label 'red' at line 5" in output.err
 
 
 def test_too_many_rejects_end_it_before_it_trains(command, tmp_path, capsys):

@@ -171,6 +171,7 @@ def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {
         *("new.csv", "scored.csv", "scored.csv.manifest.json", "scored.csv.rejects.jsonl"),
+        "scored.csv.report.html",
     }
 
     again = scoring.run(config, RUNNER, log.options())

@@ -93,7 +93,8 @@ def test_the_bytes_of_a_file_are_those_of_a_local_one(model, tables, tmp_path, n
     run(model, source, str(tmp_path / "out" / name))
     run(model, f"memory://bucket/in/{source.name}", f"memory://bucket/out/{name}")
     made = stored_files("memory://bucket/out")
-    assert made.keys() == {name, f"{name}.manifest.json", f"{name}.rejects.jsonl"}
+    sides = ("manifest.json", "rejects.jsonl", "report.html")
+    assert made.keys() == {name, *(f"{name}.{side}" for side in sides)}
     assert made[name] == (tmp_path / "out" / name).read_bytes()
     with pytest.raises(
         UsageError, match=f"would replace the input memory://bucket/in/{source.name}"

@@ -1,0 +1,108 @@
+"""Corrected labels of training rows: written by `label-errors`, edited, applied by `finetune`.
+
+A correction names its row by the line in the training file and the label that it has there, so
+that corrections of another file, or of a later version of it, are not applied to other rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
+from bert_tf.base.files import replacing_file
+from bert_tf.base.wording import quantity
+from bert_tf.data.tables.tables import Table
+
+CORRECTIONS = "corrections.csv"
+_NEEDED = ("line", "label", "corrected_label")
+
+
+class Correction(NamedTuple):
+    """A corrected row.
+
+    Attributes:
+        place: line in the file of corrections.
+        line: where the row starts in the training file.
+        label: its label there.
+        corrected: the right label; "" keeps the label.
+    """
+
+    place: int
+    line: int
+    label: str
+    corrected: str
+
+
+def read_corrections(path: str) -> list[Correction]:
+    """Read a file of corrections.
+
+    Raises:
+        InputError: a column is missing, or a line is no number.
+    """
+    with Path(path).open(encoding="utf-8-sig", newline="") as stream:
+        rows = csv.DictReader(stream)
+        missing = [name for name in _NEEDED if name not in (rows.fieldnames or ())]
+        if missing:
+            raise InputError(
+                f"{path}: has no column {missing[0]!r}; expected a {CORRECTIONS} of label-errors"
+            )
+        return list(_corrections(path, rows))
+
+
+def _corrections(path: str, rows: csv.DictReader) -> Iterator[Correction]:
+    for row in rows:
+        place = rows.line_num
+        if not (row["line"] or "").isdecimal():
+            raise InputError(f"{path}:{place}: line {row['line']!r} is not a number from 1")
+        label, corrected = ((row[name] or "").strip() for name in _NEEDED[1:])
+        yield Correction(place, int(row["line"]), label, corrected)
+
+
+def corrected_table(table: Table, path: str, column: str, console: Console) -> Table:
+    """Apply corrections to the labels of training rows, and say how many.
+
+    Args:
+        table: the usable training rows.
+        path: file of corrections.
+        column: column of the label.
+        console: says how many labels change.
+
+    Raises:
+        InputError: a correction is of a row that is not there, or has another label.
+    """
+    row_at = {line: row for row, line in enumerate(table.lines)}
+    labels = list(table.columns[column])
+    changed = kept = 0
+    for each in read_corrections(path):
+        row = row_at.get(each.line)
+        if row is None or labels[row] not in (each.label, each.corrected):
+            found = "no usable row" if row is None else f"the label {labels[row]!r}"
+            raise InputError(
+                f"{path}:{each.place}: is of a row with the label {each.label!r} at line "
+                f"{each.line} of {table.source}, where there is {found}; run label-errors again if "
+                "the training rows have changed"
+            )
+        is_changed = each.corrected not in ("", labels[row])
+        changed += is_changed
+        kept += not is_changed
+        if is_changed:
+            labels[row] = each.corrected
+    console.info(
+        f"{path}: {quantity(changed, 'label')} corrected"
+        + (f", {kept:,} left as they are" if kept else "")
+    )
+    return dataclasses.replace(table, columns={**table.columns, column: labels})
+
+
+def write_corrections(path: Path, rows: Sequence[Correction], texts: Sequence[str]) -> None:
+    """Write corrections to be edited, with the text of each row."""
+    with replacing_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([*_NEEDED, "text"])
+        for row, text in zip(rows, texts, strict=True):
+            writer.writerow([row.line, row.label, row.corrected, text])

@@ -1,0 +1,372 @@
+"""Whether new rows look like those that a model was made from.
+
+Both sides are counts of rows with some property: how many are longer than so many tokens, have a
+word that training rows never have, have a certain token, are predicted to have a certain label, or
+that with a lower probability than usual. For equal rows, the count of the new ones has a
+hypergeometric distribution given both sides together (Fisher's exact test), whatever the property.
+There are some 1,300 properties, so each family of them gets its share of the chance of a false
+alarm, and within a family each property (Bonferroni): a file like the training rows is reported
+once in 500. Differences in less than 1% of rows are never reported: in a file of millions they are
+certain, and of no use.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from bert_tf.base.wording import quantity
+from bert_tf.serving.signatures import PROBABILITY_DIGITS
+from bert_tf.tasks.profile.profile import EvaluatedRows, Profile
+from bert_tf.tasks.profile.texts import TextProfile
+
+FALSE_ALARMS = 0.002  # of files like the training rows
+LEAST_CHANGE = 0.01  # difference of two shares of rows
+SHOWN_CHANGE = 0.05  # the change whose visibility is told where nothing differs
+_SHOWN = 3
+_QUANTILES = (0.25, 0.5)  # of the probability of a label, below which rows are counted
+_LEAST_OF_LABEL = 30  # evaluation rows of a label, for quantiles that mean something
+_MOST_ROWS = 1 << 30  # "never"
+_SIZES = 1000  # numbers of rows up to that, 2% apart, that are tried
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PredictionMeasures:
+    """Which predictions are counted: of each label, and below usual probabilities.
+
+    Attributes:
+        labels: all labels.
+        groups: label of each edge; None for all labels together.
+        edges: float64 [edges], probabilities.
+    """
+
+    labels: tuple[str, ...]
+    groups: tuple[str | None, ...]
+    edges: np.ndarray
+
+    @classmethod
+    def of(cls, rows: EvaluatedRows) -> Self:
+        """Choose quantiles of the probabilities of evaluation rows."""
+        groups: list[str | None] = []
+        edges: list[float] = []
+        for number, label in enumerate((None, *rows.labels)):
+            score = rows.score if label is None else rows.score[rows.predicted == number - 1]
+            if len(score) >= _LEAST_OF_LABEL:
+                found = np.quantile(score, _QUANTILES, method="lower").tolist()
+                groups += [label] * len(found)
+                edges += found
+        return cls(labels=rows.labels, groups=tuple(groups), edges=np.array(edges))
+
+    def names(self) -> list[str]:
+        """Say what each count of `counts` is of."""
+        of = ["" if group is None else f"predicted as {group!r} " for group in self.groups]
+        below = [f"have a probability below {edge:g}" for edge in self.edges.tolist()]
+        of_label = (f"are predicted as {label!r}" for label in self.labels)
+        return [*of_label, *(first + second for first, second in zip(of, below, strict=True))]
+
+    @property
+    def families(self) -> list[int]:
+        """Numbers of counts that are about the same: labels, probabilities."""
+        return [len(self.labels), len(self.edges)]
+
+    def counts(self, predicted: np.ndarray, score: np.ndarray) -> np.ndarray:
+        """Count predictions, int64 [sum of `families`].
+
+        Args:
+            predicted: number of each row's label, int [rows].
+            score: its probability, as rows show it, float [rows].
+        """
+        number = {label: place for place, label in enumerate(self.labels)}
+        of_label = np.bincount(predicted, minlength=len(self.labels))
+        below = [
+            ((score < edge) & (True if group is None else predicted == number[group])).sum()
+            for group, edge in zip(self.groups, self.edges.tolist(), strict=True)
+        ]
+        return np.array([*of_label, *below], np.int64)
+
+    def totals(self, counts: np.ndarray, rows: int) -> np.ndarray:
+        """Return how many rows each count is out of, int64."""
+        of_label = dict(zip(self.labels, counts.tolist(), strict=False))
+        below = [rows if group is None else of_label[group] for group in self.groups]
+        return np.array([*[rows] * len(self.labels), *below], np.int64)
+
+
+class Counts(NamedTuple):
+    """Counts that add up over blocks of a file.
+
+    Attributes:
+        rows: rows with a prediction.
+        predictions: int64, see `PredictionMeasures.counts`; [] without any.
+        text_rows: rows whose texts were looked at, perhaps a part of all.
+        texts: int64, see `TextMeasures.counts`; [] without any.
+    """
+
+    rows: int
+    predictions: np.ndarray
+    text_rows: int
+    texts: np.ndarray
+
+    @classmethod
+    def sum_of(cls, parts: Sequence[Sequence[Any]]) -> Self:
+        """Add counts, or lists of the same values, of at least one block."""
+        rows, predictions, text_rows, texts = zip(*parts, strict=True)
+        return cls(sum(rows), np.sum(predictions, axis=0), sum(text_rows), np.sum(texts, axis=0))
+
+    def as_json(self) -> list[Any]:
+        """Return the values as numbers and lists."""
+        return [self.rows, self.predictions.tolist(), self.text_rows, self.texts.tolist()]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A property that more or fewer rows have than training rows had.
+
+    Attributes:
+        name: what rows have or are.
+        share: of the new rows.
+        expected: of training rows or, of predictions, of evaluation rows.
+        family: number of what it is about, so that one of each is shown.
+        p_value: chance of such a difference between equal rows, before any correction.
+    """
+
+    name: str
+    share: float
+    expected: float
+    family: int
+    p_value: float
+
+    def __str__(self) -> str:
+        return f"{self.share:.1%} of rows {self.name} instead of {self.expected:.1%}"
+
+
+class Measured(NamedTuple):
+    """A property of rows, whether it differs or not.
+
+    Attributes:
+        kind: `text`, or `label` for the share of a label, which is its name.
+        name: what rows have or are.
+        share, expected: see `Difference`.
+    """
+
+    kind: str
+    name: str
+    share: float
+    expected: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Drift:
+    """The comparison of a file with the profile.
+
+    Attributes:
+        rows: its rows.
+        differences: the most certain first; [] if there are none.
+        rows_needed: rows that it takes to be sure of the most certain one; without any, of
+            something new in 5% of the rows.
+        measured: lengths, words and labels, for a page.
+    """
+
+    rows: int
+    differences: list[Difference]
+    rows_needed: int
+    measured: list[Measured]
+
+    def __str__(self) -> str:
+        needed = quantity(self.rows_needed, "row")
+        if not self.differences:
+            found = f"{quantity(self.rows, 'row')} look like the training rows"
+            if self.rows_needed >= _MOST_ROWS:
+                return (
+                    f"{found}, which are too few to tell what is new in {SHOWN_CHANGE:.0%} of rows"
+                )
+            return (
+                f"{found}; something new in {SHOWN_CHANGE:.0%} of rows would show from {needed} on"
+            )
+        shown = list({each.family: each for each in reversed(self.differences)}.values())[::-1]
+        shown = sorted(shown, key=lambda each: each.p_value)[:_SHOWN]
+        more = len(self.differences) - len(shown)
+        others = f"; and {more:,} more" if more else ""
+        return (
+            f"differs from the training rows: {'; '.join(map(str, shown))}{others} "
+            f"({needed} like these are enough to be sure)"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the file's entry in the manifest."""
+        return {
+            "is_like_training": not self.differences,
+            "rows": self.rows,
+            "rows_needed": self.rows_needed,
+            "differences": [dataclasses.asdict(each) for each in self.differences],
+        }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DriftReference:
+    """What new rows are compared with; None for what the profile lacks.
+
+    Attributes:
+        texts: of training rows.
+        predictions: what to count of predictions.
+        predicted: counts of evaluation rows, int64.
+        evaluated: number of evaluation rows.
+    """
+
+    texts: TextProfile | None
+    predictions: PredictionMeasures | None
+    predicted: np.ndarray
+    evaluated: int
+
+    @classmethod
+    def of(cls, profile: Profile) -> Self | None:
+        """Make that of a model; None if its profile has nothing to compare with."""
+        rows = profile.evaluation
+        if rows is None and profile.texts is None:
+            return None
+        measures = None if rows is None else PredictionMeasures.of(rows)
+        predicted = np.zeros(0, np.int64)
+        if rows is not None and measures is not None:
+            predicted = measures.counts(rows.predicted, rows.score)
+        return cls(
+            texts=profile.texts,
+            predictions=measures,
+            predicted=predicted,
+            evaluated=0 if rows is None else len(rows.score),
+        )
+
+    def counts_of_predictions(self, labels: Iterable[str], scores: Any) -> np.ndarray:
+        """Count the predictions of rows, labels and their probabilities; [] without any."""
+        if self.predictions is None:
+            return np.zeros(0, np.int64)
+        number = {label: place for place, label in enumerate(self.predictions.labels)}
+        numbers = np.array([number[label] for label in labels], np.int64)
+        score = np.asarray(scores, np.float64).round(PROBABILITY_DIGITS)
+        return self.predictions.counts(numbers, score)
+
+    def compare(self, found: Counts, vocab: Callable[[], Sequence[str]]) -> Drift:
+        """Compare the counts of a file.
+
+        Args:
+            found: its counts.
+            vocab: returns the entries of the vocabulary, to name tokens that differ.
+        """
+        families: list[int] = []
+        sides: list[tuple[np.ndarray, ...]] = []
+        if self.texts is not None:
+            number = len(self.texts.counts)
+            families += self.texts.measures.families
+            rows = np.full(number, found.text_rows), np.full(number, self.texts.rows)
+            sides.append((found.texts, rows[0], self.texts.counts, rows[1]))
+        if self.predictions is not None:
+            families += self.predictions.families
+            of_found = self.predictions.totals(found.predictions, found.rows)
+            of_known = self.predictions.totals(self.predicted, self.evaluated)
+            sides.append((found.predictions, of_found, self.predicted, of_known))
+        new, new_rows, old, old_rows = (
+            np.concatenate(each).astype(np.int64) for each in zip(*sides, strict=True)
+        )
+        family = np.repeat(np.arange(len(families)), families)
+        levels = FALSE_ALARMS / len(families) / np.repeat(families, families)
+        chances = chance_of_difference(new, new_rows, old, old_rows)
+        shares, expected = new / np.maximum(new_rows, 1), old / np.maximum(old_rows, 1)
+        is_other = (chances <= levels) & (np.abs(shares - expected) >= LEAST_CHANGE)
+        order = np.flatnonzero(is_other)
+        order = order[np.argsort(chances[order], kind="stable")]
+        names = self._names(vocab) if len(order) else []
+        if len(order):
+            first, share = order[0], float(shares[order[0]])
+            known = int(old[first]), int(old_rows[first])
+        else:  # of what no training row has, by the strictest of the tests
+            first, share = int(levels.argmin()), SHOWN_CHANGE
+            known = 0, int(old_rows[first])
+        needed = _rows_to_see(share, known, float(levels[first]))
+        if len(order):  # of rows with one label, that many more rows are needed in all
+            needed = math.ceil(needed * found.rows / max(int(new_rows[first]), 1))
+        return Drift(
+            rows=found.rows,
+            differences=[
+                Difference(
+                    name=names[place],
+                    share=float(shares[place]),
+                    expected=float(expected[place]),
+                    family=int(family[place]),
+                    p_value=float(chances[place]),
+                )
+                for place in order.tolist()
+            ],
+            rows_needed=min(needed, found.rows) if len(order) else needed,
+            measured=self._measured(shares, expected),
+        )
+
+    def _measured(self, shares: np.ndarray, expected: np.ndarray) -> list[Measured]:
+        places: list[tuple[str, int, str]] = []
+        first = 0
+        if self.texts is not None:
+            names = enumerate(self.texts.measures.first_names())
+            places += [("text", place, name) for place, name in names]
+            first = sum(self.texts.measures.families)
+        if self.predictions is not None:
+            labels = enumerate(self.predictions.labels, start=first)
+            places += [("label", place, label) for place, label in labels]
+        return [
+            Measured(kind, name, float(shares[place]), float(expected[place]))
+            for kind, place, name in places
+        ]
+
+    def _names(self, vocab: Callable[[], Sequence[str]]) -> list[str]:
+        names = [] if self.texts is None else self.texts.measures.names(vocab())
+        return names if self.predictions is None else [*names, *self.predictions.names()]
+
+
+def chance_of_difference(
+    new: np.ndarray, new_rows: np.ndarray, old: np.ndarray, old_rows: np.ndarray
+) -> np.ndarray:
+    """Return bounds of the two-sided p-value of Fisher's exact test, float64.
+
+    The distribution is log-concave: away from its mode each probability is at most the ratio r of
+    the first two times the one before, so a tail is at most its first term divided by 1 - r. Far
+    out, where it matters, that is nearly exact, and needs no library.
+
+    Args:
+        new, old: int64 [tests], rows with a property.
+        new_rows, old_rows: int64 [tests], all rows.
+    """
+    both, rows = new + old, new_rows + old_rows
+    log_term = _log_choices(new_rows, new) + _log_choices(old_rows, old) - _log_choices(rows, both)
+    is_more = new * old_rows >= old * new_rows
+    left, right = new_rows - new, old_rows - old
+    ratio = np.where(
+        is_more,
+        left * old / ((new + 1.0) * (right + 1.0)),
+        new * right / ((left + 1.0) * (old + 1.0)),
+    )
+    tail = np.exp(log_term) / np.maximum(1.0 - ratio, 1e-300)
+    return np.where(ratio < 1.0, np.minimum(1.0, 2.0 * tail), 1.0)
+
+
+def _log_factorial(number: np.ndarray) -> np.ndarray:
+    """Stirling's series ten numbers further on, where it is exact to eleven digits."""
+    shifted = number + 11.0
+    product = np.ones(len(shifted))
+    for step in range(1, 11):
+        product *= number + float(step)
+    series = 1 / (12 * shifted) - 1 / (360 * shifted**3) + 1 / (1260 * shifted**5)
+    main = (shifted - 0.5) * np.log(shifted) - shifted + 0.5 * math.log(2 * math.pi)
+    return main + series - np.log(product)
+
+
+def _log_choices(number: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    return _log_factorial(number) - _log_factorial(chosen) - _log_factorial(number - chosen)
+
+
+def _rows_to_see(share: float, known: tuple[int, int], level: float) -> int:
+    """Return how many rows with a property of this share differ for sure from (rows, of all)."""
+    rows = np.unique(np.geomspace(1, _MOST_ROWS, _SIZES).astype(np.int64))
+    old, old_rows = (np.full(len(rows), number) for number in known)
+    chances = chance_of_difference(np.round(share * rows).astype(np.int64), rows, old, old_rows)
+    enough = rows[chances <= level]
+    return int(enough[0]) if len(enough) else _MOST_ROWS

@@ -1,0 +1,1 @@
+"""Pages of rows: scored ones, and those whose labels are doubted."""

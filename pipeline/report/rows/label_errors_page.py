@@ -1,0 +1,63 @@
+"""The page of `label-errors`: rows with their labels and those that models suggest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from bert_tf.base.wording import quantity
+from bert_tf.tasks.base.report_sections import (
+    MOST_EXAMPLES,
+    Example,
+    ExamplesSection,
+    Section,
+    TableSection,
+)
+from pipeline.report.document import html_document
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.running.evaluation import DoubtedRow
+
+MOST_DOUBTED = 500
+
+
+def label_errors_page(source: str, doubted: Sequence[DoubtedRow], checked: int) -> str:
+    """Render the doubtful rows, the most doubtful first.
+
+    Args:
+        source: file of the rows.
+        doubted: the rows.
+        checked: how many rows were checked.
+    """
+    left = len(doubted) - MOST_DOUBTED
+    more = f" {left:,} more are in label_errors.csv." if left > 0 else ""
+    pairs = Counter((row.label, row.suggested_label) for row in doubted)
+    content: list[Section | str] = [
+        f"<p>{quantity(len(doubted), 'doubtful label')} in {quantity(checked, 'row')} of "
+        f"{escape(source)}.</p>",
+        TableSection(
+            title="Labels",
+            columns=(("label", "text"), ("suggested", "text"), ("rows", "count")),
+            rows=[[*pair, count] for pair, count in pairs.most_common(MOST_EXAMPLES)],
+        ),
+        ExamplesSection(
+            title="Doubtful rows",
+            examples=[_example(row) for row in doubted[:MOST_DOUBTED]],
+            note="By the probability of the label, the lowest first. Edit corrections.csv: a row "
+            f"whose corrected_label is empty keeps its label.{more}",
+        ),
+    ]
+    return html_document(f"{source}: doubtful labels", content, command="label-errors")
+
+
+def _example(row: DoubtedRow) -> Example:
+    return Example(
+        line=row.line,
+        facts={
+            "label": f"{row.label} ({row.label_probability:.4f})",
+            "suggested": f"{row.suggested_label} ({row.suggested_probability:.4f})",
+        },
+        texts=row.texts,
+    )

@@ -1,0 +1,68 @@
+"""What the page of `score` shows, gathered from the parts of the job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf.base.files import write_text_atomically
+from bert_tf.base.wording import quantity
+from bert_tf.config.sections import ScoreConfig
+from bert_tf.tasks.base.report_sections import Example, shown_texts
+from bert_tf.tasks.profile.drift import Drift
+from pipeline.report.rows.scored_sections import ExplainedRow, ScoredFile, scored_page
+from pipeline.scoring.join import ScoringCounts, numbered_parts, scores_of
+from pipeline.scoring.label_next import STEPS, MarkedRow
+from pipeline.scoring.plan import ScoringPlan
+
+_EXPLAINED = "explained.json"  # beside the parts, from the join to the page
+
+
+def write_explained(
+    plan: ScoringPlan, rows: Sequence[MarkedRow], explanations: Sequence[list[dict[str, Any]]]
+) -> None:
+    """Keep explained rows for the page."""
+    found = [[row.texts, each] for row, each in zip(rows, explanations, strict=True)]
+    write_text_atomically(plan.parts / _EXPLAINED, json.dumps(found))
+
+
+def page_of_scores(
+    config: ScoreConfig,
+    plan: ScoringPlan,
+    counts: ScoringCounts,
+    drift: Mapping[str, Drift],
+) -> str:
+    """Render the page of a finished job, whose parts are still there."""
+    files = [
+        ScoredFile(
+            source=name_of(table.source),
+            drift=drift.get(table.source),
+            scores=scores_of(table, plan),
+        )
+        for table in plan.tables
+    ]
+    explained = []
+    if plan.explains:
+        found = json.loads((plan.parts / _EXPLAINED).read_text(encoding="utf-8"))
+        explained = [ExplainedRow(texts=texts, explanations=each) for texts, each in found]
+    uncertain = []
+    if plan.marked is not None and plan.marked.output is not None and plan.label_next is None:
+        uncertain = [_example(row) for row in plan.marked.read(numbered_parts(plan))]
+    rejected = sum(counts.rejected.values())
+    facts = [f"{quantity(counts.rows_scored, 'row')} scored, {rejected:,} rejected"]
+    if plan.abstention is not None:
+        facts.append(f"predictions with a probability below {plan.abstention.below:g} are left out")
+    # Names without their folders: the page is the same wherever the job ran.
+    title = f"{name_of(config.output)}: scored by {name_of(config.model)}"
+    return scored_page(title, facts, files, uncertain, explained)
+
+
+def name_of(path: str) -> str:
+    """Return the last part of a path or address."""
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _example(row: MarkedRow) -> Example:
+    texts = shown_texts({name: [value] for name, value in row.texts.items()}, 0)
+    return Example(line=row.line, facts={"margin": f"{row.key / STEPS:.4f}"}, texts=texts)

@@ -1,0 +1,167 @@
+"""The page of scored files: labels, probabilities, what differs from training, rows to look at."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from bert_tf.tasks.base.report_sections import Example, ExamplesSection, Section, TableSection
+from bert_tf.tasks.profile.drift import Drift
+from pipeline.report.document import html_document, sentence_case
+
+_SHADES = """\
+.words { line-height: 2; overflow-wrap: anywhere; } .words span { padding: .1rem .15rem;
+  border-radius: .2rem; background: color-mix(in srgb, var(--accent) calc(var(--share) * 70%),
+  transparent); } .words .against { background: color-mix(in srgb, var(--warn)
+  calc(var(--share) * 70%), transparent); text-decoration: underline dotted; }
+"""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoredFile:
+    """What is shown of one input.
+
+    Attributes:
+        source: its path.
+        drift: how it compares with the training rows; None if that is unknown.
+        scores: int64 [bins], rows by the probability of their prediction; None without any.
+    """
+
+    source: str
+    drift: Drift | None
+    scores: np.ndarray | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExplainedRow:
+    """A row with its explanations, as in the scored file.
+
+    Attributes:
+        texts: its text, or list of texts, by input.
+        explanations: see `Explanation.as_json`.
+    """
+
+    texts: Mapping[str, Any]
+    explanations: Sequence[Mapping[str, Any]]
+
+
+def scored_page(
+    title: str,
+    facts: Sequence[str],
+    files: Sequence[ScoredFile],
+    uncertain: Sequence[Example],
+    explained: Sequence[ExplainedRow],
+) -> str:
+    """Render the page.
+
+    Args:
+        title: model and output.
+        facts: sentences without their period.
+        files: the inputs.
+        uncertain: the least certain rows of all.
+        explained: rows whose predictions are explained.
+    """
+    content: list[Section | str] = [f"<p>{escape(sentence_case(fact))}.</p>" for fact in facts]
+    several = len(files) > 1
+    for file in files:
+        content += _file_sections(file, f" ({file.source})" if several else "")
+    if explained:
+        content.append(_explained_html(explained))
+    if uncertain:
+        content.append(
+            ExamplesSection(
+                title="Least certain rows",
+                examples=uncertain,
+                note="By the margin between the two highest probabilities. --label-next chooses "
+                "rows that are also unlike each other.",
+            )
+        )
+    return html_document(title, content, command="score", style=_SHADES)
+
+
+def _file_sections(file: ScoredFile, of: str) -> Iterator[Section | str]:
+    if file.drift is not None:
+        kind = "warning" if file.drift.differences else "note"
+        yield f'<p class="{kind}">{escape(f"{file.source}: {file.drift}")}.</p>'
+        labels = [row for row in file.drift.measured if row.kind == "label"]
+        if labels:
+            yield TableSection(
+                title=f"Predicted labels{of}",
+                columns=(("label", "text"), ("share", "fraction"), ("of evaluation", "fraction")),
+                rows=[[row.name, row.share, row.expected] for row in labels],
+                note="Beside the predictions for the evaluation rows of the model.",
+            )
+    if file.scores is not None and file.scores.sum():
+        total = file.scores.sum()
+        yield TableSection(
+            title=f"Probability of the prediction{of}",
+            columns=(("from", "text"), ("rows", "count"), ("share", "fraction")),
+            rows=[
+                [f"{place / len(file.scores):.2f}", int(rows), float(rows / total)]
+                for place, rows in enumerate(file.scores)
+                if file.scores[: place + 1].sum()
+            ],
+        )
+    if file.drift is not None:
+        others = [row for row in file.drift.measured if row.kind == "text"]
+        if others:
+            yield TableSection(
+                title=f"Texts{of}",
+                columns=(("rows that", "text"), ("share", "fraction"), ("in training", "fraction")),
+                rows=[[row.name, row.share, row.expected] for row in others],
+            )
+        if file.drift.differences:
+            yield TableSection(
+                title=f"Differences from the training rows{of}",
+                columns=(("rows that", "text"), ("share", "fraction"), ("expected", "fraction")),
+                rows=[[each.name, each.share, each.expected] for each in file.drift.differences],
+                note="The most certain first.",
+            )
+
+
+def _explained_html(rows: Sequence[ExplainedRow]) -> str:
+    note = (
+        "The share of each word in the logit: filled words speak for the prediction, underlined "
+        "ones against it; the darker, the more. A word shows its number when it is pointed at."
+    )
+    shown = "".join(
+        _explanation_html(row.texts, entry) for row in rows for entry in row.explanations
+    )
+    head = f'<h2>Explained rows</h2><p class="note">{note}</p>'
+    return f'<section>{head}<ol class="examples">{shown}</ol></section>\n'
+
+
+def _explanation_html(texts: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+    largest = max((abs(word["share"]) for word in entry["words"]), default=0.0) or 1.0
+    numbers = f"logit {entry['logit']:.3f}, {entry['baseline']:.3f} without words"
+    parts = []
+    for name, value in texts.items():
+        for item, text in enumerate([value] if isinstance(value, str) else value):
+            own = None if isinstance(value, str) else item
+            words = [
+                word for word in entry["words"] if word["input"] == name and word.get("item") == own
+            ]
+            if words:
+                shown = _shaded(text, words, largest)
+                label = f"<b>{escape(name)}</b> " if len(texts) > 1 else ""
+                parts.append(f'<p class="words" dir="auto">{label}{shown}</p>')
+    target = escape(str(entry["target"]))
+    return f"<li><dl><div><dt>{target}</dt><dd>{numbers}</dd></div></dl>{''.join(parts)}</li>"
+
+
+def _shaded(text: str, words: Sequence[Mapping[str, Any]], largest: float) -> str:
+    pieces, last = [], 0
+    for word in sorted(words, key=lambda each: each["start"]):
+        share = word["share"]
+        kind = ' class="against"' if share < 0 else ""
+        pieces.append(escape(text[last : word["start"]]))
+        pieces.append(
+            f'<span{kind} style="--share:{abs(share) / largest:.2f}" title="{share:+.4f}">'
+            f"{escape(text[word['start'] : word['end']])}</span>"
+        )
+        last = word["end"]
+    return "".join([*pieces, escape(text[last:])])

@@ -1,0 +1,80 @@
+"""Corrections: applied to the rows they name, counted, refused for others."""
+
+import dataclasses
+import io
+from pathlib import Path
+
+import pytest
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
+from bert_tf.data.tables.tables import Table
+from bert_tf.tasks.base.corrections import (
+    Correction,
+    corrected_table,
+    read_corrections,
+    write_corrections,
+)
+
+
+@dataclasses.dataclass
+class Case:
+    path: str
+    table: Table
+    said: io.StringIO
+
+    def corrected(self) -> list[str]:
+        table = corrected_table(self.table, self.path, "label", Console(self.said))
+        return table.columns["label"]
+
+
+@pytest.fixture
+def case(tmp_path) -> Case:
+    columns = {"text": ["one", "two", "three"], "label": ["a", "b", "a"]}
+    table = Table(source="train.csv", lines=[2, 4, 5], rejects=[], columns=columns)
+    return Case(str(tmp_path / "corrections.csv"), table, io.StringIO())
+
+
+def write(case: Case, *rows: tuple[int, str, str]) -> None:
+    with Path(case.path).open("w", encoding="utf-8") as stream:
+        stream.write("line,label,corrected_label,note\n")
+        stream.writelines(f"{line},{label},{corrected},x\n" for line, label, corrected in rows)
+
+
+def test_labels_of_the_named_lines_change_and_are_counted(case):
+    write(case, (4, "b", "a"), (5, "a", ""), (2, "a", "a"))
+    assert case.corrected() == ["a", "a", "a"]
+    assert "1 label corrected, 2 left as they are" in case.said.getvalue()
+    assert case.table.columns["label"] == ["a", "b", "a"]
+
+
+def test_what_is_in_the_file_already_is_no_fault(case):
+    write(case, (4, "c", "b"))
+    assert case.corrected() == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ((3, "a", "b"), r"corrections.csv:2: .* at line 3 of train.csv, where there is no usable"),
+        ((4, "x", "a"), r"with the label 'x' at line 4 .* there is the label 'b'"),
+        (("four", "b", "a"), r"corrections.csv:2: line 'four' is not a number"),
+    ],
+)
+def test_other_rows_are_refused(case, row, fault):
+    write(case, row)
+    with pytest.raises(InputError, match=fault):
+        case.corrected()
+
+
+def test_other_files_are_refused(case):
+    with Path(case.path).open("w", encoding="utf-8") as stream:
+        stream.write("line,label\n")
+    with pytest.raises(InputError, match="has no column 'corrected_label'; expected a corrections"):
+        case.corrected()
+
+
+def test_written_ones_are_read_again(tmp_path):
+    rows = [Correction(0, 7, 'a "b"', "c,d")]
+    write_corrections(tmp_path / "c.csv", rows, ["text\nof lines"])
+    assert read_corrections(str(tmp_path / "c.csv"))[0][1:] == rows[0][1:]
