@@ -73,7 +73,7 @@ def write_probes(
         precision: in which they were computed.
 
     Returns:
-        Whether there are any: models that only predict words, as of `tagging`, have none.
+        Whether there are any: models that predict no numbers have none.
     """
     scores = scores_of(predicted)
     if not scores:
