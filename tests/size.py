@@ -35,7 +35,7 @@ BUDGETS = {
     "bert_tf/data": Budget(6200, 100),
     "bert_tf/layers, bert_tf/models": Budget(1060, 100),
     "bert_tf/cpu": Budget(1900, 100),
-    "bert_tf/xla": Budget(520, 100),
+    "bert_tf/xla": Budget(580, 100),
     "bert_tf/weights": Budget(1880, 100),
     "bert_tf/training": Budget(2430, 100),
     "bert_tf/pretraining": Budget(1090, 100),

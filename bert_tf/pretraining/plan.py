@@ -168,7 +168,7 @@ def plan_pretraining(
         [phase.batch_rows for phase in phases],
         strategy=strategy,
         console=console,
-        attention_dropout=bert_config.attention_probs_dropout_prob,
+        model=bert_config,
         trial=step_trial(config, bert_config, phases, console) if is_timed else None,
     )
     inputs = [phase.open_inputs(config, strategy, shards=arithmetic.shards) for phase in phases]

@@ -21,6 +21,7 @@ from bert_tf.base.files import write_text_atomically
 from bert_tf.base.gpus import unusable_gpu
 from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.base.processor import CoreTimes, has_bfloat16, is_bfloat16_excluded
+from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.cpu.availability import is_available
 from bert_tf.cpu.cores import divide_cores_among_parts, operations_at_once, row_shards
@@ -167,35 +168,46 @@ def choose_attention(
     config: LoopSection,
     precision: PrecisionPolicy,
     *,
-    attention_dropout: float,
+    model: BertConfig | None = None,
     strategy: tf.distribute.Strategy | None = None,
+    console: Console,
 ) -> bool:
     """Tell whether cuDNN computes attention: where it can, unless the config decides.
 
     cuDNN's own dropout counts its draws in the process, so a resumed run would draw others.
 
     Args:
-        attention_dropout: of the model that is trained.
+        model: the model that is trained, for its dropout and the size of its heads; None for one
+            that cuDNN has kernels for.
+        console: receives a line if a GPU computes attention in the plain form.
 
     Raises:
         UsageError: the config asks for it where it cannot be had.
     """
     if config.attention == "plain":
         return False
-    reason = _why_not_fused(precision, strategy)
+    dropout = 0.0 if model is None else model.attention_probs_dropout_prob
+    reason = _why_not_fused(precision, strategy, model)
     if config.attention == "fused":
-        if attention_dropout:
+        if dropout:
             raise UsageError(
                 f"attention: fused has no dropout, and attention_probs_dropout_prob is "
-                f"{attention_dropout:g}; set that to 0, or attention to auto"
+                f"{dropout:g}; set that to 0, or attention to auto"
             )
         if reason is not None:
             raise UsageError(f"attention: fused: {reason}; set it to auto")
+    if reason is not None and _has_gpu():
+        console.info(f"attention is not fused: {reason}")
+    elif reason is None and dropout:
+        console.info(
+            "attention is fused in evaluations alone, as training has dropout of attention; "
+            "attention_probs_dropout_prob=0 fuses it there, too"
+        )
     return reason is None
 
 
 def _why_not_fused(
-    precision: PrecisionPolicy, strategy: tf.distribute.Strategy | None
+    precision: PrecisionPolicy, strategy: tf.distribute.Strategy | None, model: BertConfig | None
 ) -> str | None:
     if not precision.use_xla:
         return "cuDNN's kernels are part of XLA's programs, and xla is off"
@@ -203,7 +215,20 @@ def _why_not_fused(
         return "cuDNN's kernels need precision bfloat16 or float16"
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return "cuDNN's kernels need an NVIDIA GPU"
+    if model is not None and not cudnn.has_kernel(model.head_size):
+        return (
+            f"cuDNN's kernels need heads of a multiple of {cudnn.HEAD_SIZE_MULTIPLE} up to "
+            f"{cudnn.MOST_HEAD_SIZE}, and those of the model have {model.head_size}"
+        )
     return _why_gpus_cannot_fuse()
+
+
+def _can_still_fuse(console: Console) -> bool:
+    """Tell whether a resumed run can fuse attention here; warn if not, as bits will differ."""
+    reason = _why_gpus_cannot_fuse()
+    if reason is not None:
+        console.warn(f"this run fused attention, and goes on without: {reason}")
+    return reason is None
 
 
 def _why_gpus_cannot_fuse() -> str | None:
@@ -216,6 +241,10 @@ def _why_gpus_cannot_fuse() -> str | None:
             name = details.get("device_name", gpu.name)
             return f"cuDNN's kernels need compute capability 8.0, which {name} has not"
     return cudnn.why_unavailable()
+
+
+def _has_gpu() -> bool:
+    return bool(tf.config.list_physical_devices("GPU"))
 
 
 def has_accelerator() -> bool:
@@ -276,7 +305,7 @@ def settle_arithmetic(
     *,
     strategy: tf.distribute.Strategy,
     console: Console,
-    attention_dropout: float = 0.0,
+    model: BertConfig | None = None,
     trial: StepTrial | None = None,
 ) -> Arithmetic:
     """Decide on the arithmetic of a run, or read it for a resumed run, and configure TensorFlow.
@@ -290,7 +319,7 @@ def settle_arithmetic(
             which then must not be divided.
         strategy: strategy of the run; only runs on one device keep their arithmetic.
         console: receives the decision.
-        attention_dropout: dropout rate of attention in the model that is trained.
+        model: the model that is trained, see `choose_attention`.
         trial: measures a step for each candidate, if the config leaves precision and XLA to "auto"
             on a CPU. None decides by the processor's instructions instead.
     """
@@ -308,12 +337,12 @@ def settle_arithmetic(
             ),
             shards=kept["shards"] if cpu_kernels else 1,
             cpu_kernels=cpu_kernels,
-            fuses_attention=kept.get("fuses_attention", False),
+            fuses_attention=kept.get("fuses_attention", False) and _can_still_fuse(console),
         )
         console.info(f"keeping the arithmetic of this run: {arithmetic}")
     else:
         arithmetic = expected_arithmetic(
-            config, rows, strategy=strategy, console=console, attention_dropout=attention_dropout
+            config, rows, strategy=strategy, console=console, model=model
         )
         is_open = config.precision == config.xla == "auto"
         if trial is not None and is_kept and is_open and not has_accelerator():
@@ -332,7 +361,7 @@ def expected_arithmetic(
     *,
     strategy: tf.distribute.Strategy | None = None,
     console: Console,
-    attention_dropout: float = 0.0,
+    model: BertConfig | None = None,
 ) -> Arithmetic:
     """Decide only by the config and the instructions of the device, without starting TensorFlow.
 
@@ -345,7 +374,7 @@ def expected_arithmetic(
     is_divided = cpu_kernels and config.strategy == "default" and not precision.use_xla
     shards = _common_shards(rows) if is_divided else 1
     fuses_attention = choose_attention(
-        config, precision, attention_dropout=attention_dropout, strategy=strategy
+        config, precision, model=model, strategy=strategy, console=console
     )
     return Arithmetic(
         precision=precision,

@@ -13,10 +13,6 @@ from bert_tf.layers.encoder_inputs import EncoderInputs
 from bert_tf.layers.self_attention import SelfAttention, bias_of_queries, gather_positions
 from bert_tf.xla import cudnn
 
-# The bias of a hidden key for cuDNN: its probability is 0, and float16 holds the number and the
-# difference of two of them.
-_HIDDEN_KEY = -(2.0**15)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AttentionMask:
@@ -82,9 +78,8 @@ def attention_output(
 
 def can_fuse(layer: SelfAttention, query: Any, dropout_key: Any | None) -> bool:
     """Tell whether cuDNN has a kernel for a layer's attention; it has none with our dropout."""
-    size = query.shape[-1]
     has_dropout = dropout_key is not None and layer.dropout_rate > 0
-    has_kernel = size % cudnn.HEAD_SIZE_MULTIPLE == 0 and size <= cudnn.MOST_HEAD_SIZE
+    has_kernel = cudnn.has_kernel(query.shape[-1])
     return query.dtype in cudnn.ELEMENT_TYPES and has_kernel and not has_dropout
 
 
@@ -108,7 +103,7 @@ def _fused_context(query: Any, key: Any, value: Any, mask: AttentionMask) -> Any
     """[batch, queries, heads, size]; lengths are cheaper than a bias, which must be read."""
     if mask.lengths is not None:
         return cudnn.attention(query, key, value, lengths=mask.lengths)
-    bias = tf.cast(tf.maximum(mask.bias, _HIDDEN_KEY), query.dtype)
+    bias = tf.cast(tf.maximum(mask.bias, cudnn.HIDDEN_KEY), query.dtype)
     return cudnn.attention(query, key, value, bias=tf.stop_gradient(bias))
 
 

@@ -36,6 +36,9 @@ import tensorflow as tf
 ELEMENT_TYPES = {tf.bfloat16: "bf16", tf.float16: "f16"}
 MOST_HEAD_SIZE = 128
 HEAD_SIZE_MULTIPLE = 8
+# The bias of a hidden key: its probability is 0, and float16 holds the number and the difference
+# of two of them.
+HIDDEN_KEY = -(2.0**15)
 # XlaCallModule checks the version of its calling convention; TensorFlow 2.19 to 2.21 take 5 to 10.
 _CALL_MODULE_VERSION = 9
 # Tuning of the algorithm that XLA's autotuner starts from; the values that JAX writes.
@@ -58,6 +61,11 @@ def why_unavailable() -> str | None:
     if not hasattr(xla, "call_module"):
         return "this TensorFlow cannot hold cuDNN's calls (it has no call_module)"
     return None
+
+
+def has_kernel(head_size: int) -> bool:
+    """Tell whether cuDNN has kernels for heads of a size."""
+    return head_size % HEAD_SIZE_MULTIPLE == 0 and head_size <= MOST_HEAD_SIZE
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,12 +140,16 @@ def attention(query: Any, key: Any, value: Any, *, lengths: Any = None, bias: An
             also on padding, as in the plain layers. A row without tokens attends to its first key,
             since a softmax over no key is undefined. None with a bias.
         bias: of the same dtype, [batch, 1 or heads, queries, keys], added to the scores; it gets
-            no gradient. Both sizes must be even. None with lengths.
+            no gradient. None with lengths.
 
     Returns:
         [batch, queries, heads, size] in the same dtype.
     """
     shape = AttentionShape.of(query, key, bias)
+    queries = shape.queries
+    if bias is not None:
+        query, key, value, bias = _in_even_sizes(query, key, value, bias)
+        shape = AttentionShape.of(query, key, bias)
     mask = (bias,) if lengths is None else _lengths_of_both(lengths, shape)
 
     @tf.custom_gradient
@@ -149,7 +161,27 @@ def attention(query: Any, key: Any, value: Any, *, lengths: Any = None, bias: An
 
         return output, gradient
 
-    return attend(query, key, value)
+    return attend(query, key, value)[:, :queries]
+
+
+def _in_even_sizes(
+    query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor
+) -> list[tf.Tensor]:
+    """Add a query, and a hidden key, where their number is odd.
+
+    With a bias, cuDNN has gradients for even numbers only (`check_is_flash_attention` in JAX). The
+    output of the added query is not read, so its gradient is 0.
+    """
+    queries = query.shape[1] % 2
+    keys = key.shape[1] % 2
+    if not queries and not keys:
+        return [query, key, value, bias]
+    padded = [
+        tf.pad(each, [[0, 0], [0, added], [0, 0], [0, 0]])
+        for each, added in ((query, queries), (key, keys), (value, keys))
+    ]
+    around = [[0, 0], [0, 0], [0, queries], [0, keys]]
+    return [*padded, tf.pad(bias, around, constant_values=tf.constant(HIDDEN_KEY, bias.dtype))]
 
 
 def _lengths_of_both(lengths: tf.Tensor, shape: AttentionShape) -> tuple[tf.Tensor, tf.Tensor]:

@@ -178,7 +178,7 @@ def finetuning_arithmetic(
         batch_rows(config),
         strategy=strategy,
         console=console,
-        attention_dropout=config.with_dropout(init.config).attention_probs_dropout_prob,
+        model=config.with_dropout(init.config),
     )
 
 

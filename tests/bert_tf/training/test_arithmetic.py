@@ -1,13 +1,16 @@
 """What a run computes with is decided once, and stays when it is resumed elsewhere."""
 
 import re
+import sys
 
 import pytest
 import tensorflow as tf
 
 from bert_tf.base import processor
+from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.json_files import sealed
+from bert_tf.config.bert import sized_config
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.cpu import availability, cores
@@ -19,6 +22,7 @@ from bert_tf.training.arithmetic import (
     keep_arithmetic,
     settle_arithmetic,
 )
+from bert_tf.xla import cudnn
 
 ROWS = BatchRows(batch=32, micro_batches=1, is_filled_up=False)
 
@@ -178,12 +182,19 @@ def test_parts_divide_micro_batches(batch, micro_batches, is_filled_up, shards):
     assert rows.shards() == shards
 
 
-def chosen_attention(attention, *, dropout=0.0, policy="mixed_bfloat16", use_xla=True):
+def chosen_attention(
+    attention, *, dropout=0.0, heads=2, policy="mixed_bfloat16", use_xla=True, console=None
+):
+    model = sized_config(
+        "tiny", 100, num_attention_heads=heads, attention_probs_dropout_prob=dropout
+    )
     config = build_section(
         TrainConfig, {"data": "-", "output": "-", "size": "tiny", "attention": attention}
     )
     precision = PrecisionPolicy(policy, use_xla)
-    return arithmetic.choose_attention(config, precision, attention_dropout=dropout)
+    return arithmetic.choose_attention(
+        config, precision, model=model, console=console or Console(quiet=True)
+    )
 
 
 def test_attention_is_fused_on_gpus_that_can(monkeypatch):
@@ -195,6 +206,24 @@ def test_attention_is_fused_on_gpus_that_can(monkeypatch):
     assert not chosen_attention("plain")
     assert not chosen_attention("auto", policy="float32")
     assert not chosen_attention("auto", use_xla=False)
+    assert not chosen_attention("auto", heads=32), "heads of 4"
+
+
+def test_a_gpu_without_fused_attention_says_why_in_a_line(monkeypatch, console):
+    monkeypatch.setattr(arithmetic, "_has_gpu", lambda: True)
+    monkeypatch.setattr(arithmetic, "_why_gpus_cannot_fuse", cudnn.why_unavailable)
+    monkeypatch.setitem(sys.modules, "tensorflow.compiler.tf2xla.python", None)
+    cudnn.why_unavailable.cache_clear()
+    assert not chosen_attention("auto", console=console)
+    (line,) = console.text.splitlines()
+    assert "attention is not fused: this TensorFlow cannot hold cuDNN's calls (" in line
+    cudnn.why_unavailable.cache_clear()
+
+
+def test_dropout_of_attention_is_named_where_it_costs_speed(monkeypatch, console):
+    monkeypatch.setattr(arithmetic, "_why_gpus_cannot_fuse", lambda: None)
+    assert chosen_attention("auto", dropout=0.1, console=console)
+    assert "attention_probs_dropout_prob=0 fuses it there, too" in console.text
 
 
 @pytest.mark.parametrize(
@@ -204,6 +233,7 @@ def test_attention_is_fused_on_gpus_that_can(monkeypatch):
         ({"dropout": 0.1}, "attention_probs_dropout_prob is 0.1; set that to 0, or attention to "),
         ({"policy": "float32"}, "need precision bfloat16 or float16; set it to auto"),
         ({"use_xla": False}, "xla is off; set it to auto"),
+        ({"heads": 32}, "multiple of 8 up to 128, and those of the model have 4; set it to auto"),
     ],
 )
 def test_fused_attention_that_cannot_be_had_is_refused(options, message):
@@ -217,5 +247,9 @@ def test_a_resumed_run_keeps_its_attention(tmp_path, console, monkeypatch):
     with monkeypatch.context() as on_gpus:
         on_gpus.setattr(arithmetic, "_why_gpus_cannot_fuse", lambda: None)
         settle(tmp_path / "run", console, ROWS, **options)
+        settle(tmp_path / "run", console, ROWS, **options)
+        assert "keeping the arithmetic" in console.text
+        assert "bfloat16, with XLA, fused attention" in console.text.splitlines()[-1]
     settle(tmp_path / "run", console, ROWS, **options)
-    assert "bfloat16, with XLA, fused attention" in console.text.splitlines()[-1]
+    assert "goes on without: cuDNN's kernels need an NVIDIA GPU" in console.text
+    assert console.text.splitlines()[-1].endswith("bfloat16, with XLA")

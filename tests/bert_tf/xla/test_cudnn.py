@@ -1,8 +1,7 @@
-"""Attention by cuDNN: its definition, without a GPU, and the programs that hold its calls.
+"""Attention by cuDNN: its definition, without a GPU; test_programs.py counts calls in programs.
 
 No test here runs cuDNN. `defined_call` computes in TensorFlow operations what a call computes, so
-that everything around the calls runs: masks, shapes, gradients, whole models. Other tests compile
-programs as for a GPU and count the calls in them.
+that everything around the calls runs: masks, shapes, gradients, whole models.
 """
 
 import collections
@@ -16,10 +15,10 @@ import tensorflow as tf
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.implementation import PLAIN, computing_by
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.heads import BertClassifier, BertPretrainingModel
+from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.xla import cudnn
-from bert_tf.xla.forward import XlaForward, compiled
+from bert_tf.xla.forward import XlaForward
 
 CONFIG = BertConfig(
     vocab_size=40,
@@ -187,6 +186,43 @@ def test_what_cudnn_cannot_compute_is_computed_plainly(monkeypatch, changes, pol
         encoder(ids, training=True, dropout_key=tf.constant([1, 2]))
 
 
+@pytest.mark.parametrize(("queries", "keys"), [(5, 12), (4, 7), (3, 3), (4, 6)])
+def test_odd_numbers_with_a_bias_are_made_even(by_definition, monkeypatch, queries, keys):
+    """cuDNN has no gradients for them; outputs and gradients are those of the odd numbers."""
+    sizes = []
+    call = cudnn._call_module
+
+    def recorded(operands, module, results):
+        sizes.append((operands[0].shape[1], operands[1].shape[1]))
+        return call(operands, module, results)
+
+    monkeypatch.setattr(cudnn, "_call_module", recorded)
+    random = np.random.default_rng(2)
+    query, key, value = (
+        tf.constant(random.normal(size=(ROWS, count, 4, 8)).astype(np.float32))
+        for count in (queries, keys, keys)
+    )
+    is_hidden = random.random((ROWS, 1, queries, keys)) < 0.3
+    is_hidden[..., 0] = False
+    bias = tf.constant(np.where(is_hidden, cudnn.HIDDEN_KEY, 0.0).astype(np.float32))
+    upstream = random.normal(size=(ROWS, queries, 4, 8)).astype(np.float32)
+
+    def plain(query, key, value):
+        scores = tf.einsum("bqhs,bkhs->bhqk", query, key) * 8**-0.5 + bias
+        return tf.einsum("bhqk,bkhs->bqhs", tf.nn.softmax(scores), value)
+
+    def with_gradients(attend):
+        with tf.GradientTape() as tape:
+            tape.watch([query, key, value])
+            output = attend(query, key, value)
+        return [output, *tape.gradient(output, [query, key, value], upstream)]
+
+    found = with_gradients(lambda *tensors: cudnn.attention(*tensors, bias=bias))
+    for ours, theirs in zip(found, with_gradients(plain), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    assert sizes == [(queries + queries % 2, keys + keys % 2)] * 2
+
+
 def test_unknown_shapes_are_refused_in_words():
     @tf.function(input_signature=[tf.TensorSpec([2, None, 4, 8], tf.bfloat16)])
     def attend(query):
@@ -194,56 +230,3 @@ def test_unknown_shapes_are_refused_in_words():
 
     with pytest.raises(ValueError, match="needs static shapes"):
         attend.get_concrete_function()
-
-
-def program_of(function, *arguments):
-    """XLA's program before it is optimized, as for a GPU."""
-    return function.experimental_get_compiler_ir(*arguments)(stage="hlo")
-
-
-def calls_in(program):
-    return collections.Counter(re.findall(r'custom_call_target="__cudnn\$(\w+)"', program))
-
-
-def has_scores(program):
-    """Whether a tensor of the program is as large as the scores of all heads."""
-    heads = CONFIG.num_attention_heads
-    return f"[{ROWS},{heads},{LENGTH},{LENGTH}]" in program
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_a_training_step_has_a_pair_of_calls_per_layer_and_no_scores(is_packed):
-    model, batch = pretraining_model("mixed_bfloat16"), batch_of(is_packed=is_packed)
-
-    def step(batch):
-        return loss_and_gradients(model, batch, FUSED)
-
-    program = program_of(compiled(step, FUSED), batch)
-    name = "fmhaScaleBiasSoftmax" if is_packed else "fmhaSoftmax"
-    assert calls_in(program) == {name: 2, f"{name}Backward": 2}
-    assert not has_scores(program)
-
-
-@pytest.mark.slow
-def test_the_plain_form_has_scores_and_no_calls():
-    model, batch = pretraining_model("mixed_bfloat16"), batch_of(is_packed=False)
-    plain = XlaForward()
-
-    def step(batch):
-        return loss_and_gradients(model, batch, plain)
-
-    program = program_of(compiled(step, plain), batch)
-    assert not calls_in(program)
-    assert has_scores(program)
-
-
-@pytest.mark.slow
-def test_scoring_has_a_call_per_layer_and_no_scores():
-    keras.utils.set_random_seed(1)
-    model = BertClassifier(CONFIG, num_labels=2, dtype="mixed_bfloat16")
-    model.build_weights()
-    batch = batch_of(is_packed=False)
-    program = program_of(compiled(lambda batch: model(batch, training=False), FUSED), batch)
-    assert calls_in(program) == {"fmhaSoftmax": 2}
-    assert not has_scores(program)
