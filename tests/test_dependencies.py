@@ -189,3 +189,4 @@ def test_xla_modules_can_be_put_into_compiled_functions():
 
     names = {"version", "module", "Tout", "Sout", "platforms", "disabled_checks"}
     assert names <= set(inspect.signature(xla.call_module).parameters)
+    assert callable(xla.optimization_barrier), "bert_tf/xla/barrier.py does without, at a cost"

@@ -15,7 +15,9 @@ from bert_tf.layers.masked_lm_head import MaskedLMHead
 from bert_tf.layers.self_attention import gather_positions
 from bert_tf.layers.transformer_block import TransformerBlock
 from bert_tf.xla.attention import AttentionMask, attention_output
+from bert_tf.xla.barrier import behind_barrier
 from bert_tf.xla.embedding_gradient import look_up_sorted
+from bert_tf.xla.residual_norm import normalized_sum
 
 _TENSOR_CORE_MULTIPLE = 128  # products of 16 bits are fastest in such sizes
 _GELUS = {
@@ -82,7 +84,13 @@ class XlaForward(Implementation):
         )
         if positions is not None:
             hidden = gather_positions(hidden, positions)
-        return block.transformed(hidden, attended, dropout_key)
+        hidden = normalized_sum(
+            block.attention_layer_norm, hidden, attended, block.attention_dropout, dropout_key
+        )
+        change = block.output_projection(block.intermediate(hidden))
+        return normalized_sum(
+            block.output_layer_norm, hidden, change, block.output_dropout, dropout_key
+        )
 
     def activate(self, name: str | None, products: Any, bias: Any) -> Any:
         """Compute `bert_tf.layers.activation.activation`; the slopes of GELU are not written."""
@@ -136,9 +144,13 @@ def _gelu(function: Callable[..., tuple[Any, Any]], products: Any, bias: Any) ->
     @tf.custom_gradient
     def activate(products: tf.Tensor, bias: tf.Tensor) -> Any:
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            _, slopes = function(wide(products, bias))
-            of_sum = tf.cast(upstream, tf.float32) * slopes
-            return tf.cast(of_sum, products.dtype), tf.cast(tf.reduce_sum(of_sum, 0), bias.dtype)
+            again, upstream = behind_barrier(products, upstream)
+            _, slopes = function(wide(again, bias))
+            of_sum = tf.cast(tf.cast(upstream, tf.float32) * slopes, products.dtype)
+            # Its sum reads what is stored, so that nothing is stored in 32 bits for it.
+            (of_sum,) = behind_barrier(of_sum)
+            of_bias = tf.reduce_sum(tf.cast(of_sum, tf.float32), 0)
+            return of_sum, tf.cast(of_bias, bias.dtype)
 
         values, _ = function(wide(products, bias))
         return tf.cast(values, products.dtype), gradient
