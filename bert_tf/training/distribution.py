@@ -17,6 +17,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.training.protocols import Batch
 from bert_tf.training.timeline import StepTimer
 
+BATCHES_AHEAD = 2  # one is handed over while the next one is prepared
 # Errors that workers see when another worker is gone.
 _LOST_WORKER_ERRORS = (
     tf.errors.UnavailableError,
@@ -236,7 +237,10 @@ class WorkerSync:
 
 
 def distributed_iterator(
-    strategy: tf.distribute.Strategy, make_dataset: Callable[[], tf.data.Dataset]
+    strategy: tf.distribute.Strategy,
+    make_dataset: Callable[[], tf.data.Dataset],
+    *,
+    batches_ahead: int = BATCHES_AHEAD,
 ) -> Iterator[Batch]:
     """Iterate over elements for `strategy.run`, from a dataset of global batches.
 
@@ -247,6 +251,7 @@ def distributed_iterator(
         strategy: strategy that batches are distributed by.
         make_dataset: opens the dataset, once per worker. The number of rows of each batch must be a
             multiple of the number of replicas.
+        batches_ahead: how many batches are prepared while others are computed.
     """
     replicas = strategy.num_replicas_in_sync
     # There is nothing to tune here, and closing an iterator would wait up to a minute for the
@@ -254,7 +259,7 @@ def distributed_iterator(
     options = tf.data.Options()
     options.autotune.enabled = False
     if replicas == 1:
-        return iter(make_dataset().prefetch(2).with_options(options))
+        return iter(make_dataset().prefetch(batches_ahead).with_options(options))
 
     def worker_dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
         local = replicas // context.num_input_pipelines
@@ -268,7 +273,7 @@ def distributed_iterator(
             }
 
         rows = make_dataset().map(local_rows).unbatch()
-        return rows.prefetch(2 * local).with_options(options)
+        return rows.prefetch(batches_ahead * local).with_options(options)
 
     return iter(strategy.distribute_datasets_from_function(worker_dataset))
 

@@ -250,7 +250,9 @@ class TrainingLoop:
             )
         self._step_timer.expect_compilation()
         return distributed_iterator(
-            self._strategy, functools.partial(self._inputs.batches, self._step)
+            self._strategy,
+            functools.partial(self._inputs.batches, self._step),
+            batches_ahead=self._compiled.batches_ahead,
         )
 
     def _run_steps(self, batches: Iterator[Batch], elapsed: float) -> None:

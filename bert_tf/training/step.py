@@ -28,11 +28,11 @@ from bert_tf.base.arrays import int32_seed
 from bert_tf.cpu.availability import is_available
 from bert_tf.layers.implementation import PLAIN, Implementation, computing_by
 from bert_tf.training.arithmetic import WORK_COUNTS, Arithmetic, count_work, has_accelerator
-from bert_tf.training.distribution import split_rows
+from bert_tf.training.distribution import BATCHES_AHEAD, split_rows
 from bert_tf.training.optimizers import StepOptimizer
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss
 from bert_tf.training.weight_average import WeightAverages
-from bert_tf.xla.step_programs import StepPrograms
+from bert_tf.xla.step_programs import STEPS_PER_PROGRAM, StepPrograms
 
 if TYPE_CHECKING:
     from bert_tf.cpu.backend import CpuBackend
@@ -137,6 +137,11 @@ class TrainingStep:
             shards=arithmetic.shards,
             replicas=self._replicas,
         )
+
+    @property
+    def batches_ahead(self) -> int:
+        """How many batches to prepare while the device computes: those of the next program."""
+        return BATCHES_AHEAD if self._programs is None else STEPS_PER_PROGRAM
 
     def run(
         self,

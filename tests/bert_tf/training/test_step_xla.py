@@ -1,9 +1,13 @@
 """Steps that XLA compiles as for accelerators against steps of plain layers."""
 
+import itertools
+import threading
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from packed_task import make_packed_loop
 from test_step_kernels import CONFIG
 
 from bert_tf.models.heads import BertPretrainingModel
@@ -11,7 +15,7 @@ from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_of
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.evaluation import Evaluation
-from bert_tf.xla.step_programs import StepPrograms
+from bert_tf.xla.step_programs import STEPS_PER_PROGRAM, StepPrograms
 
 BERT = CONFIG.replace(num_hidden_layers=1)
 pytestmark = pytest.mark.slow  # XLA compiles a training step of BERT
@@ -101,3 +105,25 @@ def test_losses_in_bfloat16_are_close_to_those_in_float32(plain):
     _, _, numbers = pretrained(use_xla=True, policy="mixed_bfloat16")
     _, _, expected = plain
     np.testing.assert_allclose(numbers["loss"], expected["loss"], rtol=0.02)
+
+
+def test_the_batches_of_the_next_program_are_prepared_meanwhile(tmp_path):
+    """Nothing is taken from the iterator here, so what is made is what waits for a program."""
+    made = threading.Semaphore(0)
+
+    def numbers():
+        for number in itertools.count():
+            yield number
+            made.release()
+
+    def batches(_):
+        return tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec([], tf.int32))
+
+    loop = make_packed_loop(tmp_path, as_on_gpus=True)
+    loop._inputs.batches = batches
+    opened = loop._open_batches(0)
+    for _ in range(STEPS_PER_PROGRAM):
+        assert made.acquire(timeout=60)
+    assert next(opened) == 0
+    plain = make_packed_loop(tmp_path)
+    assert plain._compiled.batches_ahead < loop._compiled.batches_ahead == STEPS_PER_PROGRAM
