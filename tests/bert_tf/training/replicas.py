@@ -49,8 +49,27 @@ def regression_numbers(loop, strategy):
     }
 
 
+def rows_read(strategy, batches=5, batch_rows=8):
+    """By step, the numbers of the rows of each replica of this process, to the data's end."""
+    from bert_tf.training.distribution import distributed_iterator
+
+    def dataset():
+        rows = tf.range(batches * batch_rows)
+        numbers = tf.data.Dataset.from_tensor_slices({"row": rows})
+        return numbers.batch(batch_rows, drop_remainder=True)
+
+    steps = []
+    for batch in distributed_iterator(strategy, dataset):
+        replicas = strategy.experimental_local_results(batch["row"])
+        steps.append([rows.numpy().tolist() for rows in replicas])
+    return steps
+
+
 def trained_numbers(task, strategy, run_directory):
     """A regression's `regression_numbers`, or how often a pretraining step was traced."""
+    if task == "rows":
+        return rows_read(strategy)
+
     from packed_task import make_packed_loop, traces
     from regression_task import make_loop
 

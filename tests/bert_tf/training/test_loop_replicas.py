@@ -1,5 +1,6 @@
 """One and two replicas give the same curve; each strategy runs in processes of its own."""
 
+import itertools
 import json
 import os
 import re
@@ -75,6 +76,7 @@ def two_workers(tmp_path_factory):
             runs,
             "adamw",
             "packed",
+            "rows",
             TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
         )
         for index in range(2)
@@ -142,10 +144,47 @@ def test_packed_batches_are_traced_and_compiled_once_a_device(two_processors):
     assert len(compilations) == 2
 
 
+@pytest.fixture(scope="module")
+def four_processors(tmp_path_factory):
+    """Run directories, and what was printed, of a machine of four devices."""
+    runs = tmp_path_factory.mktemp("four")
+    tasks = ("packed", "packed-gpus", "rows")
+    return runs, printed(start("mirrored", runs, *tasks, REPLICAS="4"))[0]
+
+
+@pytest.mark.parametrize("task", ["packed", "packed-gpus"])
+def test_four_devices_have_the_losses_of_one(four_processors, packed_alone, task):
+    """To 1e-6; as on GPUs: compiled gradients summed as a vector, and compiled updates."""
+    assert_same_losses(four_processors[0] / task, packed_alone, tolerance=1e-6)
+
+
 def test_steps_as_on_gpus_have_the_losses_of_one_device(tmp_path, packed_alone):
     """Compiled gradients, embeddings included, summed as a vector, and compiled updates."""
     printed(start("mirrored", tmp_path, "packed-gpus"))
-    assert_same_losses(tmp_path / "packed-gpus", packed_alone)
+    assert_same_losses(tmp_path / "packed-gpus", packed_alone, tolerance=1e-6)
+
+
+def joined(lists):
+    return list(itertools.chain.from_iterable(lists))
+
+
+def assert_all_rows_in_order(steps, *, batches=5, batch_rows=8):
+    """`steps` holds by step the rows of each replica."""
+    assert [len(joined(replicas)) for replicas in steps] == [batch_rows] * batches
+    assert joined(map(joined, steps)) == list(range(batches * batch_rows))
+
+
+def test_replicas_of_a_machine_run_out_of_data_at_the_same_step(four_processors):
+    steps = four_processors[1]["rows"]
+    assert {len(replicas) for replicas in steps} == {4}
+    assert_all_rows_in_order(steps)
+
+
+def test_workers_run_out_of_data_at_the_same_step(two_workers):
+    """Each worker reads half of every batch, and the last batch is the last one for both."""
+    first, second = (result["rows"] for result in two_workers[1])
+    assert len(first) == len(second)
+    assert_all_rows_in_order([left + right for left, right in zip(first, second, strict=True)])
 
 
 def test_a_run_of_one_device_resumes_on_four(tmp_path, packed_alone):
