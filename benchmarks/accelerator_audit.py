@@ -11,6 +11,8 @@ Prints for pretraining (128 and 512 tokens), fine-tuning, evaluation and scoring
 - the ten largest results of the program that XLA makes, without weights and moments. It is the one
   for CPUs, read as a GPU would run it: products of 16 bits stay that (CPUs convert to float32), and
   what only a sum reads is computed inside of it. GPUs fuse more: these are upper bounds;
+- passes over memory of a layer (kernels) and the bytes that they move, by the same program; what
+  XLA makes of it for an H100 is in gpu_program_audit.py;
 - bytes that the update of a weight reads and writes, by the same program;
 - shapes of the batches of an epoch, each of which XLA compiles once.
 """
@@ -21,12 +23,12 @@ import argparse
 import collections
 import math
 import os
-import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from xla_programs import UNMADE, Instruction, instructions_of, moved_bytes
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
@@ -52,12 +54,6 @@ _SYNCHRONIZING = {"Assert", "EagerPyFunc", "If", "Print", "PyFunc", "StringForma
 _SYNCHRONIZING |= {"UniqueV2", "Where"}
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _LOOPS = ("While", "StatelessWhile")
-_ITEM_BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, "f32": 4}
-_ITEM_BYTES |= {"s64": 8, "u64": 8, "f64": 8}
-_INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.-]+) = (.+?) ([\w-]+)\((.*)$")
-_ARRAY = re.compile(r"\b(\w+)\[([\d,]*)\]")
-_NAME = re.compile(r"%([\w.-]+)")
-_UNMADE = {"parameter", "tuple", "get-tuple-element", "constant", "bitcast", "while"}
 
 
 _CLASSIFICATION = {
@@ -66,22 +62,6 @@ _CLASSIFICATION = {
     "columns": {"text": "text", "text_pair": None, "label": "label"},
     "max_seq_length": 512,
 }
-
-
-class Instruction(NamedTuple):
-    """An operation of XLA's program; `operands` are names of others."""
-
-    name: str
-    shape: str
-    operation: str
-    operands: tuple[str, ...]
-
-    @property
-    def bytes(self) -> int:
-        return sum(
-            _ITEM_BYTES.get(kind, 0) * math.prod(int(size) for size in sizes.split(",") if size)
-            for kind, sizes in _ARRAY.findall(self.shape)
-        )
 
 
 def fuse_as_gpus() -> None:
@@ -147,18 +127,6 @@ def program_of_step(step: TrainingStep, batch: dict[str, np.ndarray]) -> list[In
     return instructions_of(text)
 
 
-def instructions_of(text: str) -> list[Instruction]:
-    """Reads the entry of a program as XLA writes it."""
-    entry = text[text.index("\nENTRY ") :]
-    found = []
-    for line in entry.splitlines()[2:]:
-        if (matched := _INSTRUCTION.match(line)) is not None:
-            _, name, shape, operation, rest = matched.groups()
-            operands = tuple(_NAME.findall(rest.split("), ")[0]))
-            found.append(Instruction(name, shape, operation, operands))
-    return found
-
-
 def largest(program: list[Instruction], count: int = 10) -> list[tuple[Instruction, int]]:
     """The largest results, without weights, and how many there are of a shape and operation."""
     users: dict[str, list[Instruction]] = {}
@@ -170,7 +138,7 @@ def largest(program: list[Instruction], count: int = 10) -> list[tuple[Instructi
     for each in program:
         by = users.get(each.name, [])
         is_inside = each.operation == "fusion" and all("reduce" in user.name for user in by)
-        if each.operation in _UNMADE or each.name in updated or is_inside:
+        if each.operation in UNMADE or each.name in updated or is_inside:
             continue
         if each.operation == "dot" or any(user.operation == "dot" for user in by):
             each = each._replace(shape=each.shape.replace("f32[", "bf16["))
@@ -198,7 +166,7 @@ def _updates(program: list[Instruction]) -> set[str]:
         made = by_name[name]
         while made.operation in ("get-tuple-element", "bitcast", "copy"):
             made = by_name[made.operands[0]]
-        if made.operation not in _UNMADE:
+        if made.operation not in UNMADE:
             found.add(made.name)
     return found
 
@@ -216,6 +184,20 @@ def audit_step(
     program = program_of_step(step, batch)
     print(f"  the update moves {update_bytes(program) / weights:.1f} bytes per weight")
     print_largest(program)
+
+
+def print_layer(
+    program: list[Instruction], deeper: BertConfig, batch: dict[str, np.ndarray]
+) -> None:
+    """Prints by how much a program of one more layer launches and moves more."""
+    kernels, moved = moved_bytes(program)
+    more_kernels, more_moved = moved_bytes(
+        program_of_step(training_step_of(deeper, as_on_gpu()), batch)
+    )
+    print(
+        f"  a layer passes over memory {more_kernels - kernels} times and moves "
+        f"{(more_moved - moved) / 1e6:,.0f} MB"
+    )
 
 
 def print_largest(program: list[Instruction]) -> None:
@@ -314,6 +296,8 @@ def main() -> None:
         step = training_step_of(config, as_on_gpu())
         batch = full_batch(shape, options.vocab_size)
         audit_step(f"pretraining, {shape.rows} x {length}", step, batch, has_one_shape=True)
+        deeper = config.replace(num_hidden_layers=options.layers + 1)
+        print_layer(program_of_step(step, batch), deeper, batch)
     step, batch = finetuning_step(config, as_on_gpu(), shape)
     audit_step(f"fine-tuning, {shape.rows} x {shape.length}", step, batch, has_one_shape=False)
     audit_scoring(config, shape)

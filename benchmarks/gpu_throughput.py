@@ -10,9 +10,12 @@ fine-tuning a classifier at 384, and scoring with it. Ours are `bert-pipeline tr
 of PyTorch (gpu_throughput_pytorch.py) are steps on one batch that is on the card already, in
 bfloat16 by autocast, with dropout and fused AdamW; scoring is a forward pass of bfloat16 weights.
 
-Prints sequences per second, the fraction of the peak, by the model's operations without padding,
-and the memory of the card at its highest. The peak is what a large matrix product reaches there; it
-is known for both sides if PyTorch runs.
+Prints sequences per second, the fraction of two peaks, by the model's operations without padding,
+and the memory of the card at its highest. One peak is 989 TFLOP/s, dense bfloat16 of an H100 SXM by
+its datasheet; the other what a large matrix product reaches there, which is known if PyTorch runs.
+
+Each result is written to `--results` as soon as it is known. The same command again measures what
+is missing there, so that a full run, about half an hour, can be divided: `--sides` names some.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ from bert_tf.models.model_flops import ModelFlops
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 FINETUNING_LENGTH = 384
+DATASHEET_PEAK = 989e12  # operations per second of an H100 SXM in dense bfloat16
 # Ours with dropout 0.1 of attention, which GPUs compute in the plain form, and with 0, fused.
 OURS = {"ours": 0.1, "ours-fused": 0.0}
 SIDES = [*OURS, "sdpa", "sdpa-compile", "sdpa-compile-cudnn"]
@@ -55,6 +59,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200, help="of pretraining")
     parser.add_argument("--rows", type=int, default=20000, help="to score; a tenth to fine-tune on")
     parser.add_argument("--peak-size", type=int, default=8192, help="of the matrices for the peak")
+    parser.add_argument("--results", type=Path, default=Path("gpu_throughput.jsonl"))
     parser.add_argument("--anyway", action="store_true", help="without a GPU, too")
     options = parser.parse_args()
     gpus = nvidia_gpus()
@@ -75,26 +80,53 @@ def main() -> None:
             *(("finetuning", FINETUNING_LENGTH), ("scoring", FINETUNING_LENGTH)),
         )
     ]
-    found: dict[str, dict[str, tuple[float, int | None]]] = {}
-    peak = None
+    results = Results(options.results, size=options.size, tokens=options.tokens)
     for name in options.sides:
-        if name in OURS:
-            with tempfile.TemporaryDirectory() as folder:
-                found[name] = run_commands(Path(folder), options, work, dropout=OURS[name])
-            print(f"{name}: {found[name]}", flush=True)
-        else:
-            found[name], peak = run_pytorch(name, options, config, work)
-            print(f"{name}: {found[name]}", flush=True)
-    report(found, work, config, peak)
+        missing = [each for each in work if results.get(name, each["name"]) is None]
+        if not missing:
+            continue
+        try:
+            if name in OURS:
+                with tempfile.TemporaryDirectory() as folder:
+                    run_commands(Path(folder), options, work, results, name)
+            else:
+                run_pytorch(name, options, config, missing, results)
+        except SystemExit as ended:  # a side that fails costs only itself
+            print(f"{name}: {ended}", flush=True)
+    report(results, options.sides, work, config)
+
+
+class Results:
+    """Measured speeds, kept in a file of JSON lines.
+
+    Args:
+        path: of the file.
+        settings: of the benchmark; lines of others are left alone.
+    """
+
+    def __init__(self, path: Path, **settings: object):
+        self._path = path
+        self._settings = settings
+
+    def keep(self, side: str, work: str, **numbers: float | None) -> None:
+        line = {**self._settings, "side": side, "work": work, **numbers}
+        with self._path.open("a") as stream:
+            stream.write(json.dumps(line) + "\n")
+        print(json.dumps(line), flush=True)
+
+    def get(self, side: str, work: str) -> dict | None:
+        """The last line of a side and work; None if there is none."""
+        wanted = {**self._settings, "side": side, "work": work}
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        alike = [line for line in map(json.loads, lines) if wanted.items() <= line.items()]
+        return alike[-1] if alike else None
 
 
 def run_commands(
-    folder: Path, options: argparse.Namespace, work: list[dict], *, dropout: float
-) -> dict[str, tuple[float, int | None]]:
-    """Sequences per second and bytes of the card by name of the work.
-
-    `dropout` is that of attention; 0 lets cuDNN compute it.
-    """
+    folder: Path, options: argparse.Namespace, work: list[dict], results: Results, side: str
+) -> None:
+    """Measures a side of `OURS`: all kinds of work, since each begins where another ended."""
+    dropout = OURS[side]
     words = [
         "".join(letters)
         for letters in itertools.islice(
@@ -113,7 +145,6 @@ def run_commands(
         "\n".join(sentences[begin : begin + 400]) for begin in range(0, len(sentences), 400)
     ]
     (folder / "corpus.txt").write_text("\n\n".join(documents))
-    found = {}
     for each in work[:2]:
         data, run = folder / f"data-{each['length']}", folder / f"run-{each['length']}"
         records = {"input": folder / "corpus.txt", "vocab": folder / "vocab.txt", "output": data}
@@ -128,7 +159,7 @@ def run_commands(
         sizes = {"size": options.size, "batch_size": each["rows"], "steps": options.steps}
         settings = [f"train.attention_probs_dropout_prob={dropout}"]
         memory = with_memory(command("train", data=data, output=run, **sizes, settings=settings))
-        found[each["name"]] = logged_speed(run), memory
+        results.keep(side, each["name"], speed=logged_speed(run), memory=memory)
     for name, rows in (("rows.csv", options.rows), ("train.csv", max(100, options.rows // 10))):
         with (folder / name).open("w", newline="") as stream:
             table = csv.writer(stream)
@@ -148,12 +179,12 @@ def run_commands(
             settings=["finetune.log_every=1"],
         )
     )
-    found[finetuning["name"]] = logged_speed(tuned), memory
+    results.keep(side, finetuning["name"], speed=logged_speed(tuned), memory=memory)
     timed(command("export", run=tuned, output=model))
     memory = with_memory(command("score", model=model, input=folder / "rows.csv", output=scored))
     manifest = json.loads(Path(f"{scored}.manifest.json").read_text())
-    found[scoring["name"]] = manifest["metrics"]["rows_per_second"], memory
-    return found
+    speed = manifest["metrics"]["rows_per_second"]
+    results.keep(side, scoring["name"], speed=speed, memory=memory)
 
 
 def command(*words: str, settings: Sequence[str] = (), **flags: object) -> list[str]:
@@ -199,9 +230,9 @@ def used_memory() -> int:
 
 
 def run_pytorch(
-    name: str, options: argparse.Namespace, config: BertConfig, work: list[dict]
-) -> tuple[dict[str, tuple[float, int | None]], float]:
-    """As `run_commands`, and operations per second of a large product."""
+    name: str, options: argparse.Namespace, config: BertConfig, work: list[dict], results: Results
+) -> None:
+    """Measures a side of PyTorch, and operations per second of a large product."""
     settings = {
         "config": config.fields(),
         "steps": 20,
@@ -211,29 +242,26 @@ def run_pytorch(
     script = Path(__file__).with_name("gpu_throughput_pytorch.py")
     side = Side(name, [options.torch_python, str(script), name, json.dumps(settings)])
     side.wait_until_ready()
-    for request in ["matmul", *(each["name"] for each in work)] * 3:
-        side.take_turn(request)
+    for request in ["matmul", *(each["name"] for each in work)]:
+        for _ in range(3):
+            side.take_turn(request)
+        if request == "matmul":
+            results.keep("any", request, speed=side.median("operations_per_second", request))
+            continue
+        (rows,) = (each["rows"] for each in work if each["name"] == request)
+        memory = int(side.median("memory", request)) or None
+        speed = rows / side.median("seconds", request)
+        results.keep(name, request, speed=speed, memory=memory)
     side.close()
-    found: dict[str, tuple[float, int | None]] = {
-        each["name"]: (
-            each["rows"] / side.median("seconds", each["name"]),
-            int(side.median("memory", each["name"])) or None,
-        )
-        for each in work
-    }
-    return found, side.median("operations_per_second", "matmul")
 
 
-def report(
-    found: dict[str, dict[str, tuple[float, int | None]]],
-    work: list[dict],
-    config: BertConfig,
-    peak: float | None,
-) -> None:
+def report(results: Results, sides: Sequence[str], work: list[dict], config: BertConfig) -> None:
     """A row for each kind of work and side."""
+    measured = results.get("any", "matmul")
+    peak = None if measured is None else measured["speed"]
     if peak is not None:
-        print(f"peak: {peak / 1e12:.1f} TFLOP/s")
-    print(f"{'':18}{'':14}{'sequences/s':>12}{'of peak':>9}{'GiB':>7}")
+        print(f"a large product: {peak / 1e12:.1f} TFLOP/s")
+    print(f"{'':18}{'':20}{'sequences/s':>12}{'of 989':>9}{'of peak':>9}{'GiB':>7}")
     for each in work:
         is_pretraining = each["kind"] == "pretraining"
         flops = ModelFlops.of_encoder(config, reads_all_tokens=False).flops(
@@ -242,12 +270,17 @@ def report(
             squared_lengths=each["length"] ** 2,
             predictions=each["predictions"] if is_pretraining else 0,
         )
-        for side, speeds in found.items():
-            speed, memory = speeds[each["name"]]
-            rate = float(flops) * speed / (3 if each["kind"] == "scoring" else 1)
+        for side in sides:
+            found = results.get(side, each["name"])
+            if found is None:
+                continue
+            rate = float(flops) * found["speed"] / (3 if each["kind"] == "scoring" else 1)
             fraction = f"{rate / peak:.1%}" if peak else "-"
-            size = f"{memory / 2**30:.1f}" if memory else "-"
-            print(f"{each['name']:18}{side:14}{speed:12,.1f}{fraction:>9}{size:>7}")
+            size = f"{found['memory'] / 2**30:.1f}" if found["memory"] else "-"
+            print(
+                f"{each['name']:18}{side:20}{found['speed']:12,.1f}"
+                f"{rate / DATASHEET_PEAK:>9.1%}{fraction:>9}{size:>7}"
+            )
 
 
 if __name__ == "__main__":

@@ -73,6 +73,11 @@ class Side:
         self._requests.close()
         self._process.wait()
 
+    def stop(self) -> None:
+        """Ends the process at once, also in the middle of a turn."""
+        self._process.kill()
+        self._process.wait()
+
     def median(self, key: str, request: str = "") -> float:
         return median(answer[key] for answer in self.answers[request])
 
