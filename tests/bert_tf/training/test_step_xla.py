@@ -14,6 +14,7 @@ from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_of
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
+from bert_tf.training.distribution import distributed_iterator
 from bert_tf.training.evaluation import Evaluation
 from bert_tf.xla.step_programs import STEPS_PER_PROGRAM, StepPrograms
 
@@ -108,7 +109,7 @@ def test_losses_in_bfloat16_are_close_to_those_in_float32(plain):
 
 
 def test_the_batches_of_the_next_program_are_prepared_meanwhile(tmp_path):
-    """Nothing is taken from the iterator here, so what is made is what waits for a program."""
+    """One batch is taken from the iterator, so the others that are made wait for a program."""
     made = threading.Semaphore(0)
 
     def numbers():
@@ -116,14 +117,17 @@ def test_the_batches_of_the_next_program_are_prepared_meanwhile(tmp_path):
             yield number
             made.release()
 
-    def batches(_):
+    def batches():
         return tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec([], tf.int32))
 
     loop = make_packed_loop(tmp_path, as_on_gpus=True)
-    loop._inputs.batches = batches
-    opened = loop._open_batches(0)
+    opened = distributed_iterator(
+        tf.distribute.get_strategy(),
+        batches,
+        batches_ahead=loop._compiled.batches_ahead,
+    )
+    assert next(opened) == 0  # a dataset prepares nothing before it is asked
     for _ in range(STEPS_PER_PROGRAM):
         assert made.acquire(timeout=60)
-    assert next(opened) == 0
     plain = make_packed_loop(tmp_path)
     assert plain._compiled.batches_ahead < loop._compiled.batches_ahead == STEPS_PER_PROGRAM
