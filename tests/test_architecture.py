@@ -430,6 +430,7 @@ SHORT_FILES = {
     "bert_tf/tasks/regression/options.py",
     "bert_tf/training/tracking/wandb_run.py",
     "bert_tf/weights/graph_names.py",
+    "bert_tf/xla/barrier.py",
     "bert_tf/xla/embedding_gradient.py",
     "pipeline/jobs/import_weights.py",
 }
