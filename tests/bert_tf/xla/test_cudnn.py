@@ -1,4 +1,4 @@
-"""Attention by cuDNN: its definition, without a GPU; test_forward_programs.py counts calls in programs.
+"""Attention by cuDNN: its definition, without a GPU; test_forward_programs.py counts its calls.
 
 No test here runs cuDNN. `defined_call` computes in TensorFlow operations what a call computes, so
 that everything around the calls runs: masks, shapes, gradients, whole models.
