@@ -48,7 +48,7 @@ def test_more_steps_extend_a_run(data, model_config, tmp_path, monkeypatch):
     assert manifest["extended_from"] == []
     first = losses(run)
 
-    def kill(self, found, metrics, notes):
+    def kill(self, found, metrics, notes, **errors):
         raise MemoryError
 
     with monkeypatch.context() as patch:
