@@ -140,9 +140,9 @@ def scatter_plot(plot: PlotSection) -> str:
     if plot.weights is not None:
         radii = np.maximum(_LARGEST * np.sqrt(plot.weights / plot.weights.max()), _SMALLEST)
     if plot.intervals is not None:
-        ends = zip(frame.across(plot.x), *frame.down(plot.intervals.T), strict=True)
+        bars = zip(frame.across(plot.x), *frame.down(plot.intervals.T), strict=True)
         drawn += [
-            f'<path class="interval" d="M{x:.1f} {low:.1f}V{high:.1f}"/>' for x, low, high in ends
+            f'<path class="interval" d="M{x:.1f} {low:.1f}V{high:.1f}"/>' for x, low, high in bars
         ]
     points = zip(frame.across(plot.x), frame.down(plot.y), radii, strict=True)
     drawn += [
