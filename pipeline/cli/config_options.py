@@ -30,7 +30,7 @@ _HEADINGS = {
     _FILES: "text_column text_pair_column question_column context_column choices_column "
     "answer_column answer_start_column negative_column tokens_column entities_column "
     "sentence_column label_column tag_column weight_column columns label_names label_separator "
-    "label_form tag_names scheme encoding header limit",
+    "label_form tag_names scheme corrections encoding header limit",
     "Training": "steps epochs batch_size learning_rate max_seq_length long_texts window_stride "
     "doc_stride max_query_length max_answer_length warmup_steps warmup_proportion "
     "gradient_accumulation_steps freeze_layers",
@@ -42,7 +42,7 @@ _HEADINGS = {
     _OPTIONS: "format task vocab_size top_k similarity index sentences ratio mmr_lambda tokens "
     "prompt_name max_seq_length lowercase keep_accents masked_lm_prob dupe_factor scores "
     "abstain_below extra_columns rename escape_formulas engine",
-    "Machine": "strategy tpu_address runner workers report_to seed",
+    "Machine": "strategy tpu_address runner workers dry_run price_per_hour watts report_to seed",
 }
 _WIDEST_CHOICES = 84  # characters, so that lines of help with a flag have at most 100
 _WIDEST_KEY = 96  # characters of a key with its values, indented
