@@ -46,7 +46,7 @@ BUDGETS = {
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": Budget(2180, 100),
     "pipeline/beam": Budget(1340, 100),
     "pipeline/outputs": Budget(1200, 100),
-    "pipeline/corpus": Budget(4050, 73),
+    "pipeline/corpus": Budget(4200, 73),
     "pipeline/corpus/layout": Budget(500, 100),
     "pipeline/corpus/curation": Budget(1280, 100),
     "pipeline/vocabulary": Budget(930, 100),

@@ -43,6 +43,8 @@ _WIDE_TERMINATORS = (
 _QUOTES = "\"'\u201c\u2018\u00ab\u00bb\u2039\u203a"
 _OPENERS = "\u201e\u201a\u00bf\u00a1"
 _CLOSERS = "\u2019\u201d\u300d\u300f\u1361"
+# Georgian (Mkhedruli) has capitals in Unicode that texts do not use.
+_UNUSED_CASE = range(0x10D0, 0x1100)
 _BEGIN_LISTS = "*#@\u2022\u00a7\u2020\u2021"
 
 
@@ -87,6 +89,8 @@ def sentence_table() -> np.ndarray:
     """uint8 [NUM_CODE_POINTS]: the class of each code point, OTHER to GREEK_QUESTION."""
 
     def kind_of(character: str, category: str) -> int:
+        if ord(character) in _UNUSED_CASE:
+            return OTHER
         if character.isupper() or category == "Lt":
             return UPPER
         if character.islower():

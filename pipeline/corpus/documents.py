@@ -20,8 +20,8 @@ from pipeline.corpus.curation.registry import rules_of
 from pipeline.corpus.curation.rule import Rule, curate
 from pipeline.corpus.document_block import DocumentBlock, offsets_and_data
 from pipeline.corpus.evidence import DOCUMENTS_READ, Evidence
-from pipeline.corpus.layout.paragraphs import paragraph_bounds
-from pipeline.corpus.lines import CleanLines, clean_lines, compose, find_blank_lines
+from pipeline.corpus.layout.paragraphs import find_double_spacing, paragraph_bounds
+from pipeline.corpus.lines import CleanLines, clean_lines, compose, find_blank_lines, find_rules
 from pipeline.corpus.raw_block import (
     DOCUMENTS,
     ONE_DOCUMENT,
@@ -36,6 +36,7 @@ from pipeline.corpus.sentences import SentenceSplitter, make_splitter, split_sen
 from pipeline.corpus.web_pages import BOILERPLATE_LINE, MARKUP_LINE, find_boilerplate, strip_markup
 
 EMPTY_DOCUMENT = "empty document"
+DRAWN_LINE = "drawn line"
 TOO_FEW_CHARACTERS = "too few characters"
 TOO_FEW_WORDS = "too few words"
 TOO_FEW_LETTERS = "too few letters"
@@ -111,9 +112,25 @@ def clean_raw(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
         found = find_boilerplate(lines.clean)
         evidence = lines.evidence + Evidence(dropped_lines={BOILERPLATE_LINE: int(found.sum())})
         lines = dataclasses.replace(lines, clean=lines.clean.without(found), evidence=evidence)
+    if rules.splitter is not None and raw.layout not in (SENTENCE_LINES, PARAGRAPH_LINES):
+        lines = _without_drawn_lines(lines)
     if rules.curation and rules.splitter is not None and raw.layout != SENTENCE_LINES:
         return _with_joined_lines(lines)
     return lines
+
+
+def _without_drawn_lines(lines: DocumentLines) -> DocumentLines:
+    """Empty lines of drawn marks, and take out blank lines between double-spaced ones."""
+    clean = lines.clean
+    is_drawn = find_rules(clean.data, clean.offsets[:-1], clean.offsets[1:] - 1)
+    clean = clean.without(is_drawn)
+    evidence = lines.evidence + Evidence(dropped_lines={DRAWN_LINE: int(is_drawn.sum())})
+    is_between = find_double_spacing(clean.data, clean.offsets, lines.line_documents)
+    line_documents = lines.line_documents
+    if is_between.any():
+        kept = np.flatnonzero(~is_between)
+        clean, line_documents = clean.select(kept), line_documents[kept]
+    return dataclasses.replace(lines, clean=clean, line_documents=line_documents, evidence=evidence)
 
 
 def _with_joined_lines(lines: DocumentLines) -> DocumentLines:

@@ -26,6 +26,9 @@ from pipeline.corpus.characters import (
 )
 from pipeline.corpus.document_block import offsets_and_data
 
+# A line of these and of nothing else is drawn if it has so many of one kind in a row.
+_RULING, _FEWEST_MARKS = "-=*~^#_+|`", 3
+
 
 @dataclasses.dataclass(frozen=True)
 class CleanLines:
@@ -80,6 +83,37 @@ def find_blank_lines(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) ->
     """bool [lines]: which of the lines `data[starts[l] : stops[l]]` are UTF-8 without any text."""
     clean = clean_lines(data, starts, stops)
     return (clean.lengths == 0) & (clean.fault_positions < 0)
+
+
+def find_rules(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """Find lines drawn with characters: below headings, between parts, around cells of tables.
+
+    Args:
+        data: uint8, UTF-8.
+        starts, stops: int64 [lines].
+
+    Returns:
+        bool [lines]: which have marks such as `-`, `=` and `*`, three of one kind in a row, and
+            nothing else.
+    """
+    return _find_rules(data, starts, stops, np.array([*map(ord, _RULING)], np.uint8))
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_rules(data, starts, stops, ruling):
+    is_mark = np.zeros(256, np.bool_)
+    is_mark[ruling] = True
+    found = np.zeros(len(starts), np.bool_)
+    for line in range(len(starts)):
+        longest = run = 0
+        position, stop = starts[line], stops[line]
+        while position < stop and (is_mark[data[position]] or data[position] <= 32):
+            is_same = position > starts[line] and data[position] == data[position - 1]
+            run = run + 1 if is_same and data[position] > 32 else 1
+            longest = max(longest, run)
+            position += 1
+        found[line] = position == stop and longest >= _FEWEST_MARKS
+    return found
 
 
 @numba.njit(cache=True, nogil=True)

@@ -41,8 +41,19 @@ _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
 _BETWEEN_PARAGRAPHS = "\n\n"
 _BATCH_PARAGRAPHS = 1000
 _GUILLEMET = 0xBB
+# Questions and exclamations may be quoted within a sentence: `"Where?" he asked.`
+_ASKING = tuple(
+    map(ord, "!?\u061f\u203c\u2047\u2048\u2049\u1367\ufe15\ufe16\ufe56\ufe57\uff01\uff1f")
+)
+# Quotes that open in most languages and close in German.
+_OPENING = (0x201C, 0x2018)
+# Japanese particles after a quotation: "… to itta", "… tte", "… nado".
+_QUOTATIVE = tuple(map(ord, "\u3068\u3063\u306a"))
 _LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
 _PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), ord("]"), ord("(")
+_FIRST_WITHOUT_CASE = 0x0590  # Hebrew; scripts before it have capitals
+_QUOTE, _APOSTROPHE, _RIGHT_APOSTROPHE = ord('"'), ord("'"), 0x2019
+_LONGEST_ORDINAL = 3  # digits; longer numbers are years
 
 
 _LISTS = toml_beside(__file__, "abbreviations.toml")
@@ -63,6 +74,7 @@ class WordLists(NamedTuple):
     never_last: np.ndarray
     may_be_last: np.ndarray
     before_number: np.ndarray
+    before_ordinal: np.ndarray
     beginners: np.ndarray
     months: np.ndarray
 
@@ -74,6 +86,7 @@ def word_lists() -> WordLists:
         never_last=_hashes(_LISTS["never_last"].split()),
         may_be_last=_hashes(_LISTS["may_be_last"].split()),
         before_number=_hashes(_LISTS["before_number"].split()),
+        before_ordinal=_hashes(_LISTS["before_ordinal"].split()),
         beginners=_hashes(
             word.capitalize() for words in WORDS_OF_LANGUAGES.values() for word in words
         ),
@@ -118,6 +131,8 @@ def _split(data, starts, stops, table, lists):
                 is_wide, is_strong, is_ellipsis = False, True, False
             else:
                 position, is_wide, is_strong, is_ellipsis = _end_of_marks(data, mark, stop, table)
+            asks = kind == GREEK_QUESTION or code_point in _ASKING
+            marks_end = position
             position = _end_of_closers(data, position, stop, table)
             if position >= stop:
                 break
@@ -128,11 +143,23 @@ def _split(data, starts, stops, table, lists):
                 position = stop
                 break
             before = data[mark - 1] if mark > begin else 32
-            is_remark = before in (_LEFT_BRACKET, _LEFT_PARENTHESIS)  # "[...]", "(?)"
-            if follower in (PUNCTUATION, GREEK_QUESTION) or is_remark:
+            # "[...]", "(?)", and ".. note" of reStructuredText
+            is_remark = before in (_LEFT_BRACKET, _LEFT_PARENTHESIS)
+            is_remark |= mark == begin and is_ellipsis
+            is_quoted = position > marks_end
+            goes_on = is_quoted and _continues_speech(
+                data, marks_end, position, stop, follower, asks, is_wide, table
+            )
+            if follower in (PUNCTUATION, GREEK_QUESTION) or is_remark or goes_on:
                 ends = False
-            elif is_wide or (before == 32 and not is_ellipsis):
+            elif is_wide:
                 ends = True
+            elif before == 32 and not is_ellipsis:
+                # Marks are tokens of their own, or set apart as in French; in lower case, the
+                # former end sentences where no capitals show where these begin.
+                ends = follower != LOWER or not _begins_upper(data, starts[paragraph], stop, table)
+                if follower == LOWER and asks and _is_quote_token(data, position, stop):
+                    ends = False
             elif follower == LOWER:
                 ends = False
             elif is_strong or is_ellipsis:
@@ -159,6 +186,40 @@ def _split(data, starts, stops, table, lists):
 def _kind(data, position, table):
     code_point, width = decode(data, position)
     return table[code_point], width
+
+
+@numba.njit(cache=True)
+def _begins_upper(data, position, stop, table):
+    """Whether a paragraph begins with a capital: then its sentences do."""
+    return _next_beginning(data, position, stop, table)[1] == UPPER
+
+
+@numba.njit(cache=True)
+def _is_quote_token(data, position, stop):
+    """Whether ` " ` follows, a quote as a token of its own."""
+    return position + 2 < stop and data[position + 1] == _QUOTE and data[position + 2] == 32
+
+
+@numba.njit(cache=True)
+def _continues_speech(data, marks_end, position, stop, follower, asks, is_wide, table):
+    """Whether a sentence goes on after the quotes or brackets that close something said.
+
+    Capitals show where a sentence begins. Without them, one goes on after a question or an
+    exclamation (`"Where?" he asked`), unless another quotation follows; and in Japanese before a
+    particle. `[1]` closes nothing said.
+    """
+    if follower in (UPPER, DIGIT) or data[marks_end] == _LEFT_BRACKET:
+        return False
+    if follower == LOWER:
+        return asks
+    while position < stop and _kind(data, position, table)[0] == SPACE:
+        position += decode(data, position)[1]
+    code_point, _ = decode(data, position)
+    if code_point < _FIRST_WITHOUT_CASE or 0x2000 <= code_point < 0x2C00:
+        return False  # a quotation, a dash or another sign
+    if table[code_point] in (OPENER, QUOTE):
+        return False
+    return asks or (is_wide and code_point in _QUOTATIVE)
 
 
 @numba.njit(cache=True)
@@ -210,7 +271,10 @@ def _end_of_marks(data, position, stop, table):
 def _end_of_closers(data, position, stop, table):
     """The end of quotes, brackets and reference marks such as `[1]` that close a sentence."""
     while position < stop:
-        kind, width = _kind(data, position, table)
+        code_point, width = decode(data, position)
+        kind = table[code_point]
+        if kind == QUOTE and code_point in _OPENING and _begins_quote(data, position, stop, table):
+            break
         if kind in (CLOSER, QUOTE):
             position += width
         elif data[position] == _LEFT_BRACKET:
@@ -220,15 +284,27 @@ def _end_of_closers(data, position, stop, table):
             if ahead == position + 1 or ahead >= stop or data[ahead] != _RIGHT_BRACKET:
                 break
             position = ahead + 1
-        elif data[position] == 32 and position + 1 < stop:  # French sets a space before its quotes
+        elif data[position] == 32 and position + 1 < stop:
+            # French sets a space before its quotes; tokenizers write two apostrophes.
             code_point, width = decode(data, position + 1)
             after = position + 1 + width
-            if code_point != _GUILLEMET or (after < stop and data[after] != 32):
+            if code_point == _APOSTROPHE and after < stop and data[after] == _APOSTROPHE:
+                after += 1
+            elif code_point != _GUILLEMET:
+                break
+            if after < stop and data[after] != 32:
                 break
             position = after
         else:
             break
     return position
+
+
+@numba.njit(cache=True)
+def _begins_quote(data, position, stop, table):
+    """Whether a letter follows a quote, which may open or close: it opens, then."""
+    position += decode(data, position)[1]
+    return position < stop and _kind(data, position, table)[0] in (OTHER, UPPER, LOWER, DIGIT)
 
 
 @numba.njit(cache=True)
@@ -266,6 +342,24 @@ def _word_start(data, begin, mark, table):
 
 
 @numba.njit(cache=True)
+def _ends_as_street(data, mark):
+    """Whether a word ends in `str`, as German names of streets do."""
+    return data[mark - 3] == ord("s") and data[mark - 2] == ord("t") and data[mark - 1] == ord("r")
+
+
+@numba.njit(cache=True)
+def _after_elision(data, start, mark):
+    """The start of a word without an article before an apostrophe: `art` of `l'art`."""
+    position = start
+    while position < mark - 2:
+        code_point, width = decode(data, position)
+        position += width
+        if code_point in (_APOSTROPHE, _RIGHT_APOSTROPHE) and mark - position >= 2:
+            start = position
+    return start
+
+
+@numba.njit(cache=True)
 def _shape(data, start, stop, table):
     """Whether a word is all digits, and whether it is a letter or letters with stops between."""
     all_digits = True
@@ -289,10 +383,11 @@ def _shape(data, start, stop, table):
 def _period_ends(data, begin, mark, following, stop, follower, table, lists):
     """Whether a single full stop ends a sentence before something that is not lower case."""
     start = _word_start(data, begin, mark, table)
-    before = fnv1a(data, start, mark)
-    if _holds(lists.never_last, before) or (
-        follower == DIGIT and _holds(lists.before_number, before)
-    ):
+    before = fnv1a(data, _after_elision(data, start, mark), mark)
+    if _holds(lists.never_last, before):
+        return False
+    is_street = mark - start > 3 and _ends_as_street(data, mark)
+    if follower == DIGIT and (is_street or _holds(lists.before_number, before)):
         return False
     after_stop = following
     letters = 0
@@ -304,8 +399,12 @@ def _period_ends(data, begin, mark, following, stop, follower, table, lists):
         after_stop += width
     after = fnv1a(data, following, after_stop)
     all_digits, is_acronym = _shape(data, start, mark, table)
-    if all_digits:  # a list's number, or a day before its month
-        return start > begin and not _holds(lists.months, after)
+    if all_digits:  # a list's number, a day before its month, or an ordinal
+        if start == begin or _holds(lists.months, after):
+            return False
+        is_ordinal = mark - start <= _LONGEST_ORDINAL and follower == UPPER
+        word = _word_start(data, begin, start - 1, table)
+        return not (is_ordinal and _holds(lists.before_ordinal, fnv1a(data, word, start - 1)))
     if is_acronym or _holds(lists.may_be_last, before):
         is_initial = letters == 1 and after_stop < stop and data[after_stop] == _PERIOD
         return follower == OTHER or (_holds(lists.beginners, after) and not is_initial)

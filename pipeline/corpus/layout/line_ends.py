@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numba
@@ -10,9 +11,11 @@ import numpy as np
 from pipeline.corpus.characters import (
     CLOSER,
     LOWER,
+    NUM_CODE_POINTS,
     QUOTE,
     TERMINATOR,
     WIDE_TERMINATOR,
+    WITHOUT_SPACES,
     decode,
     sentence_table,
 )
@@ -27,12 +30,22 @@ WIDEST_MARGIN = 200
 _GOING_ON = 1 / 5
 # … and lines in lower case follow open lines this much more often than other lines.
 _MORE_OFTEN = 3 / 2
+# Lines are clauses if so many of the breaks are after commas, and after sentences; or either.
+_CLAUSES, _CLAUSE_ENDS = 1 / 8, 0.8
+# Lines were wrapped if so many of the breaks have marks …
+_MARKED = 1 / 20
+# … or at most this share of the lines that are short by chance is short.
+_FITTING = 1 / 2
 _FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
-# Scripts whose lines are broken between any characters, but a few marks.
+# Of scripts without spaces, what follows a line end is not the next word: columns that may not be
+# broken, of ideographs (a character and a mark) and of others (a word).
 _FIRST_IDEOGRAPH = 0x2E80
 _FIRST_HANGUL = 0xAC00
-_UNBROKEN = 4  # columns that may not be broken
-_COMMAS = tuple(map(ord, ",;\u060c\u061b\u1363\u3001\uff0c\uff1b"))
+UNBROKEN_IDEOGRAPHS = 4
+UNBROKEN_WORD = 12
+_TIBETAN = (0x0F00, 0x0FFF)  # which has marks between syllables, and no spaces
+_COMMAS = tuple(map(ord, ",\u060c\u1363\u3001\uff0c"))
+_SEMICOLONS = tuple(map(ord, ";\u061b\uff1b"))
 _ITEM_MARKS = tuple(map(ord, "*+-\u2022"))
 
 
@@ -41,9 +54,16 @@ class LineEnds(NamedTuple):
 
     widths: np.ndarray
     next_widths: np.ndarray  # with the first word of the next line
+    # With the first word of the line after that: as wide as chance has it.
+    other_widths: np.ndarray
     is_break: np.ndarray  # whether another line of the same block follows
+    is_ended: np.ndarray  # whether a line has a mark at its end that ends a sentence
+    # Columns of the first word that may not be broken: 0 of scripts with spaces, 4 of ideographs,
+    # 12 of scripts that have no such marks, as Thai and Tibetan.
+    unbroken: np.ndarray
     is_open: np.ndarray  # such a line without a mark that ends a sentence
     is_continued: np.ndarray  # of them, one with a comma, or that goes on in lower case
+    has_comma: np.ndarray  # of them, those with a comma, of any width
     begins_lower: np.ndarray  # in lower case, though no such line precedes
 
 
@@ -52,16 +72,22 @@ def measure_lines(
 ) -> LineEnds:
     """Measures lines of clean text; `is_break` is bool [lines - 1]."""
     is_break = np.append(is_break, False)
-    table = sentence_table()
-    widths, is_ended, has_comma, is_lower, first_words = _measure(data, starts, stops, table)
+    tables = sentence_table(), _unbroken_table()
+    measured = _measure(data, starts, stops, *tables)
+    widths, is_ended, has_comma, has_semicolon, is_lower, first_words, unbroken = measured
     is_open = is_break & ~is_ended
     is_usual = (widths >= NARROWEST_MARGIN) & (widths <= _USUAL_MARGIN)
+    goes = has_comma | has_semicolon | np.append(is_lower[1:], False)
     return LineEnds(
         widths=widths,
         next_widths=widths + 1 + np.append(first_words[1:], 0),
+        other_widths=widths + 1 + np.append(first_words[2:], [0, 0])[: len(widths)],
         is_break=is_break,
+        is_ended=is_ended,
+        unbroken=unbroken,
         is_open=is_open,
-        is_continued=is_open & is_usual & (has_comma | np.append(is_lower[1:], False)),
+        is_continued=is_open & is_usual & goes,
+        has_comma=is_open & has_comma,
         begins_lower=is_lower & ~np.append(False, is_open[:-1]),
     )
 
@@ -83,15 +109,65 @@ def goes_on(lines, breaks, open_breaks, continued_breaks, lower_begins):
     return is_cased & (continued_breaks >= _GOING_ON * breaks)
 
 
+def has_clauses(breaks, ended_breaks, comma_breaks):
+    """Whether lines are clauses: a new line after each comma and each sentence.
+
+    Semantic line breaks, as Markdown and LaTeX are written. Lines of lists end with commas only,
+    lines of wrapped prose anywhere.
+
+    Args:
+        breaks: number of breaks.
+        ended_breaks: of them, those after a mark that ends a sentence.
+        comma_breaks: those after a comma.
+
+    Returns:
+        A bool, or bool [documents] if the arguments are arrays.
+    """
+    are_many = (comma_breaks >= _CLAUSES * breaks) & (ended_breaks >= _CLAUSES * breaks)
+    return are_many & (comma_breaks + ended_breaks >= _CLAUSE_ENDS * breaks) & (breaks > 0)
+
+
+def has_evidence(breaks, marked_breaks, short_lines, short_by_chance):
+    """Whether lines that reach a margin do so because they were wrapped.
+
+    Lines of one length (captions, rows of a log) reach it, too. Text that was wrapped has marks, or
+    its lines fit the words that follow: with the first words of other lines, many more would not
+    reach the margin.
+
+    Args:
+        breaks: number of breaks.
+        marked_breaks: of them, those after a mark that ends a sentence, those after a comma, and
+            those where the next line goes on in lower case.
+        short_lines: lines before a break that end before the margin, with the word that follows.
+        short_by_chance: the same with the first words of other lines.
+
+    Returns:
+        A bool, or bool [documents] if the arguments are arrays.
+    """
+    return (marked_breaks >= _MARKED * breaks) | (short_lines <= _FITTING * short_by_chance - 1)
+
+
+@functools.cache
+def _unbroken_table() -> np.ndarray:
+    """uint8 [NUM_CODE_POINTS]: columns that may not be broken; 0 for scripts with spaces."""
+    table: np.ndarray = np.zeros(NUM_CODE_POINTS, np.uint8)
+    for bounds in (*WITHOUT_SPACES, _TIBETAN):
+        table[bounds[0] : bounds[-1] + 1] = UNBROKEN_WORD
+    table[_FIRST_IDEOGRAPH:_FIRST_HANGUL] = UNBROKEN_IDEOGRAPHS
+    return table
+
+
 @numba.njit(cache=True, nogil=True)
-def _measure(data, starts, stops, table):
+def _measure(data, starts, stops, table, unbroken):
     """Columns of lines and first words, and whether a mark ends and lower case begins lines."""
     count = len(starts)
     widths = np.zeros(count, np.int64)
     is_ended = np.zeros(count, np.bool_)
     has_comma = np.zeros(count, np.bool_)
+    has_semicolon = np.zeros(count, np.bool_)
     is_lower = np.zeros(count, np.bool_)
     first_words = np.zeros(count, np.int64)
+    lines_unbroken = np.zeros(count, np.int64)
     for line in range(count):
         start, stop = starts[line], stops[line]
         if start == stop:  # nothing, or not UTF-8
@@ -105,6 +181,7 @@ def _measure(data, starts, stops, table):
             kind = table[last]
             if kind != CLOSER and kind != QUOTE:
                 has_comma[line] = last in _COMMAS
+                has_semicolon[line] = last in _SEMICOLONS
                 is_ended[line] = kind in (TERMINATOR, WIDE_TERMINATOR)
                 break
         word_stop = start
@@ -114,11 +191,19 @@ def _measure(data, starts, stops, table):
         first = decode(data, start)[0]
         is_lower[line] = table[first] == LOWER
         first_words[line] = _columns(data, start, word_stop)
-        if _FIRST_IDEOGRAPH <= first < _FIRST_HANGUL:
-            first_words[line] = min(first_words[line], _UNBROKEN)
-        elif first_words[line] == 1 and first in _ITEM_MARKS:
+        # Digits, quotes or Latin letters may come before what is not broken.
+        position = start
+        while position < word_stop:
+            code_point, width = decode(data, position)
+            if unbroken[code_point]:
+                most = _columns(data, start, position) + unbroken[code_point]
+                first_words[line] = min(first_words[line], most)
+                lines_unbroken[line] = unbroken[code_point]
+                break
+            position += width
+        if first_words[line] == 1 and first in _ITEM_MARKS:
             first_words[line] = -WIDEST_MARGIN  # an item is a paragraph of its own
-    return widths, is_ended, has_comma, is_lower, first_words
+    return widths, is_ended, has_comma, has_semicolon, is_lower, first_words, lines_unbroken
 
 
 @numba.njit(cache=True)

@@ -10,8 +10,11 @@ import numpy as np
 from pipeline.corpus.layout.line_ends import (
     FEWEST_BREAKS,
     NARROWEST_MARGIN,
+    UNBROKEN_WORD,
     WIDEST_MARGIN,
     goes_on,
+    has_clauses,
+    has_evidence,
     measure_lines,
 )
 from pipeline.corpus.lines import clean_lines
@@ -27,7 +30,8 @@ WIKI_BEGIN, _WIKI_END = b"<doc ", b"\n</doc>"  # around the documents of WikiExt
 # Thresholds; README.md says what each was chosen on.
 _MARGIN_QUANTILE = 0.98  # of widths of lines: a few cross every margin (addresses, tables)
 _SHORT_TAIL = 0.8  # of the margin: a last line of a paragraph that is not longer is short
-_LONG_LINE = 300  # characters that are no single sentence, marks or not
+# Columns that are no single sentence, marks or not; the second of scripts without such marks.
+_LONG_LINE, _LONG_LINE_WITHOUT_MARKS = 300, 120
 # Of the breaks of hard-wrapped text: ends of sentences within lines, at least; lines that end with
 # a sentence beside these, at most, and per such end; lines that end with one elsewhere.
 _INNER_ENDS = 1 / 30
@@ -48,6 +52,14 @@ _MARKED, _ENDED_BESIDE_MARKS = 1 / 10, 1 / 3
 # any line (the first share) is full, if some are, and if many are.
 _HARDLY_FULL = 1 / 20
 _SEVERAL_SENTENCES, _SEVERAL, _SEVERAL_FULL = 0.15, 0.5, 0.7
+# Of the blocks: full lines after full ones, at least, where a line is a paragraph and a block a
+# document; headings, at most.
+_FULL_BREAKS, _HEADINGS = 1 / 5, 1 / 4
+# Stanzas: blocks of as many lines as the one before, at least, of the blocks; their mean lines, at
+# most; open lines, and lines with any mark at their end, at least, of the breaks.
+_EVEN, _LONGEST_STANZA = 1 / 2, 10
+_OPEN, _MARKED_VERSES = 2 / 5, 1 / 20
+_ENDED_STANZAS = 0.6  # of the blocks, at least: those that end with a sentence
 _THIN_PIECES = 1 / 4  # of the pieces, at most: chapters' headings
 _MOST_FILES = 1 / 2  # more of them with a format's marks make it that format
 _MARK = re.compile(rb"\s*(?:#{1,6} |[-*+|>] |\d+[.)] |```|\.\. |={4}|-{4}|\*{4}|~{4})")
@@ -77,10 +89,16 @@ class Sketch:
     single_groups: int = 0  # of one line
     titled_files: int = 0  # that begin with such a group
     wrapped_breaks: int = 0  # where the next word would have crossed the margin of the file
+    chance_breaks: int = 0  # where the first word of another line would have
     open_breaks: int = 0  # after no mark that ends a sentence
     continued_breaks: int = 0  # of them, after a comma, or where the next line is in lower case
+    comma_breaks: int = 0  # of the open ones, those after a comma
     lower_begins: int = 0  # other lines that begin in lower case
     inner_ends: int = 0  # of lines before a break, those with a sentence that ends within them
+    full_breaks: int = 0  # where a full line follows another
+    headings: int = 0  # single groups that are short and have no mark at their end
+    even_groups: int = 0  # of as many lines as the group before, several
+    ended_groups: int = 0  # whose last line has a mark that ends a sentence
     short_tails: int = 0  # last lines of groups of several lines that end well before the margin
     pieces: int = 0  # what two or more blank lines in a row separate
     thin_pieces: int = 0  # of one or two lines that are sentences or headings
@@ -109,14 +127,19 @@ class Sketch:
         goes = (self.continued_breaks, self.lower_begins)
         if goes_on(self.lines, self.breaks, self.open_breaks, *goes):
             return True
+        if has_clauses(self.breaks, self.ended_breaks, self.comma_breaks):
+            return True
         has_ends_within = 0 < self.breaks * _INNER_ENDS <= self.inner_ends
         most_ended = min(_ENDED_BESIDE_INNER * self.breaks, _ENDED_PER_INNER * self.inner_ends)
         if has_ends_within and self.ended_breaks <= most_ended:
             return True  # parts have margins of their own
         has_no_sentences = self.ended_breaks <= _NO_SENTENCES * self.breaks
         reaching = _REACHING_OF_LISTS if has_no_sentences else _REACHING
+        marked_breaks = self.ended_breaks + self.continued_breaks
+        short_lines = (self.breaks - self.wrapped_breaks, self.breaks - self.chance_breaks)
         return (
             self.breaks >= FEWEST_BREAKS
+            and has_evidence(self.breaks, marked_breaks, *short_lines)
             and self.wrapped_breaks >= reaching * self.breaks
             and self.ended_breaks <= _ENDED * self.breaks
             and self.short_tails >= _SHORT_TAILS * (self.groups - self.single_groups)
@@ -198,12 +221,29 @@ class Sketch:
         if self.groups <= 2 * self.files and self.titled_files >= _TITLED * self.files:
             return False  # a title, a blank line and the lines of one document
         # Headings, lists and code of a page; dialogs have marks, too, and sentences.
+        if self._has_stanzas():
+            return False
+        # Several paragraphs in a row: blank lines separate documents, if not below headings.
+        is_headed = self.headings > _HEADINGS * self.groups
+        if self.full_breaks >= _FULL_BREAKS * self.groups and not is_headed:
+            return True
         has_marks = self.marked_lines >= _MARKED * self.lines
         if has_marks and self.ended_breaks <= _ENDED_BESIDE_MARKS * self.breaks:
             return False
         if self.full_lines <= _HARDLY_FULL * self.lines:
             return several >= _SEVERAL_SENTENCES * self.groups
         return several >= (_SEVERAL_FULL if self.is_full else _SEVERAL) * self.groups
+
+    def _has_stanzas(self) -> bool:
+        """Whether blank lines separate stanzas: of as many lines, few of which end sentences."""
+        marked_breaks = self.ended_breaks + self.comma_breaks
+        return (
+            self.even_groups >= _EVEN * self.groups
+            and self.lines <= _LONGEST_STANZA * self.groups
+            and self.ended_groups >= _ENDED_STANZAS * self.groups
+            and self.open_breaks >= _OPEN * self.breaks
+            and marked_breaks >= _MARKED_VERSES * self.breaks
+        )
 
     def _has_articles(self, num_files: int, is_large: bool) -> bool:
         """Whether several blank lines separate documents of paragraphs, not chapters' headings."""
@@ -238,19 +278,23 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
     _, _, sentences = split_sentences(clean.data, starts, stops)
     gaps = np.diff(places) - 1  # blank lines after each line but the last
     ends = measure_lines(clean.data, starts, stops, gaps == 0)
-    is_full = (sentences > 1) | (ends.widths > _LONG_LINE)
+    longest = np.where(ends.unbroken == UNBROKEN_WORD, _LONG_LINE_WITHOUT_MARKS, _LONG_LINE)
+    is_full = (sentences > 1) | (ends.widths > longest)
     group_sizes = np.diff(np.flatnonzero(np.concatenate([[True], gaps > 0, [True]])))
     piece_bounds = np.flatnonzero(np.concatenate([[True], gaps > 1, [True]]))
     is_break = ends.is_break
+    is_alone = ~is_break & ~np.append(False, is_break[:-1])
+    is_even = (group_sizes[1:] == group_sizes[:-1]) & (group_sizes[1:] > 1)
     is_inside = np.append(False, is_break[:-1])  # a group, after its first line
     pieces_with_text = np.logical_or.reduceat(is_full | is_break | is_inside, piece_bounds[:-1])
     is_thin = (np.diff(piece_bounds) <= 2) & ~pieces_with_text
-    wrapped = short_tails = inner_ends = 0
+    wrapped = by_chance = short_tails = inner_ends = 0
     if is_break.sum() >= FEWEST_BREAKS:
         margin = np.quantile(ends.widths[is_break], _MARGIN_QUANTILE)
         if NARROWEST_MARGIN <= margin <= WIDEST_MARGIN:
             inner_ends = int((is_break & (sentences > 1)).sum())
             wrapped = int((is_break & (ends.next_widths > margin)).sum())
+            by_chance = int((is_break & (ends.other_widths > margin)).sum())
             is_short = ends.widths <= _SHORT_TAIL * margin
             short_tails = int((is_inside & ~is_break & is_short).sum())
     line_starts = lines.starts[places].tolist()
@@ -276,10 +320,16 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
         single_groups=int((group_sizes == 1).sum()),
         titled_files=int(group_sizes[0] == 1),
         wrapped_breaks=wrapped,
+        chance_breaks=by_chance,
         open_breaks=int(ends.is_open.sum()),
         continued_breaks=int(ends.is_continued.sum()),
+        comma_breaks=int(ends.has_comma.sum()),
         lower_begins=int(ends.begins_lower.sum()),
         inner_ends=inner_ends,
+        full_breaks=int((is_break & is_full & np.append(is_full[1:], False)).sum()),
+        headings=int((is_alone & ~is_full & ~ends.is_ended).sum()),
+        even_groups=int(is_even.sum()),
+        ended_groups=int((ends.is_ended & ~is_break).sum()),
         short_tails=short_tails,
         pieces=len(piece_bounds) - 1,
         thin_pieces=int(is_thin.sum()),

@@ -18,7 +18,7 @@ from pipeline.corpus.layout.sketch import (
     sketch_text,
     with_line_feeds,
 )
-from pipeline.corpus.lines import find_blank_lines
+from pipeline.corpus.lines import find_blank_lines, find_rules
 from pipeline.corpus.raw_block import (
     DOCUMENTS,
     ONE_DOCUMENT,
@@ -141,9 +141,10 @@ def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:
 
 
 def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
-    """Joins lines up to items and blank lines, which stay; also returns those, bool [texts]."""
+    """Join lines up to items, drawn lines and blank lines; also return these, bool [texts]."""
     is_blank = find_blank_lines(lines.data, lines.starts, lines.stops)
-    is_first = is_blank | np.append(True, is_blank)[:-1]
+    is_border = is_blank | find_rules(lines.data, lines.starts, lines.stops)
+    is_first = is_border | np.append(True, is_border)[:-1]
     items = [item.start() + 1 for item in _ITEM.finditer(lines.data.data)]
     is_first[np.searchsorted(lines.starts, np.array(items, np.int64))] = True
     is_last = np.append(is_first, True)[1:]
