@@ -117,11 +117,12 @@ def format_of(path: str, config: CorpusSection) -> str:
     wiki_format = format_of_wiki_file(path)
     if wiki_format:
         return wiki_format
+    choice = f"--set {config.section_name}.format={'|'.join(_READERS)}"
+    name_it = f", or name the format of all files: {choice}" if config.section_name else ""
     raise UsageError(
         f"{path}: the file name does not say the format; known endings are "
         f"{', '.join(FORMAT_OF_ENDING)}, all but .parquet also with {', '.join(COMPRESSIONS)}; "
-        f"leave it out by a glob such as '*.txt', or name the format of all files: "
-        f"--set {config.section_name}.format={'|'.join(_READERS)}"
+        f"leave it out by a glob such as '*.txt'{name_it}"
     )
 
 

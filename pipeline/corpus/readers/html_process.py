@@ -24,6 +24,11 @@ _MARKS = {
 }
 _META = re.compile(rb"<meta\s[^>]*?charset\s*=\s*[\"']?\s*([a-z0-9_.:-]+)", re.IGNORECASE)
 _META_BYTES = 4096
+_REPLACEMENT = "\ufffd".encode()
+_LETTERS_PER_FAULT = 10  # beyond ASCII, in UTF-8 with stray bytes
+_FEWEST_LETTERS = 8  # that tell an encoding
+_PAIRS = re.compile(rb"[\x81-\xfe][\x41-\xfe]")
+_SYLLABLES = 0.9  # of the pairs: Hangul in EUC-KR
 
 
 def load_extractor(name: str) -> Callable[[str], str]:
@@ -39,12 +44,19 @@ def load_extractor(name: str) -> Callable[[str], str]:
 
 
 def decode(page: bytes, charset: str) -> str:
-    """Decodes a page; a character cut off at its end is left out.
+    """Decode a page; a character cut off at its end is left out.
 
-    A byte-order mark decides, then `charset` (of HTTP, or empty), the page's <meta>, and detection.
-    Raises UnicodeError if the page is not in the encoding that it names, nor in UTF-8.
+    A byte-order mark decides, then whether the bytes are UTF-8, `charset` (of HTTP, or empty), the
+    page's <meta>, and detection. In UTF-8, a few stray bytes become U+FFFD, as in browsers.
+
+    Raises:
+        UnicodeError: the page is not in the encoding that it names, nor in UTF-8.
     """
     fault = None
+    if not page.startswith(tuple(_MARKS)):
+        text = _as_utf8(page)
+        if text is not None:
+            return text
     for encoding in _encodings(page, charset):
         try:
             return codecs.getincrementaldecoder(encoding)().decode(page).removeprefix("\ufeff")
@@ -52,6 +64,26 @@ def decode(page: bytes, charset: str) -> str:
             fault = fault or error
     assert fault is not None
     raise fault
+
+
+def _as_utf8(page: bytes) -> str | None:
+    """The text of a page that is UTF-8 beyond ASCII, whatever it says; else None.
+
+    Text in other encodings is not valid UTF-8, but by chance in a few letters.
+    """
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(page)
+    faults = text.count("\ufffd") - page.count(_REPLACEMENT)
+    letters = len(text) - len(text.encode("ascii", "ignore")) - faults
+    if not letters or faults * _LETTERS_PER_FAULT > letters:
+        return None
+    return text
+
+
+def _is_korean(page: bytes) -> bool:
+    """Whether a page is in EUC-KR: nearly all pairs of bytes beyond ASCII are syllables."""
+    pairs = _PAIRS.findall(page)
+    syllables = sum(0xB0 <= pair[0] <= 0xC8 and pair[1] >= 0xA1 for pair in pairs)
+    return len(pairs) >= _FEWEST_LETTERS and syllables >= _SYLLABLES * len(pairs)
 
 
 def _encodings(page: bytes, charset: str) -> Iterator[str]:
@@ -66,7 +98,9 @@ def _encodings(page: bytes, charset: str) -> Iterator[str]:
     if in_page.lower().startswith("utf-16"):  # no: <meta> could not have been read
         in_page = "utf-8"
     found = [map_encoding_to_html5(name, fallback_utf8=False) for name in (charset, in_page)]
-    yield from filter(None, found if any(found) else [detect_encoding(page)])
+    if not any(found):
+        found = ["euc-kr"] if _is_korean(page) else [detect_encoding(page)]
+    yield from filter(None, found)
     yield "utf-8"
 
 

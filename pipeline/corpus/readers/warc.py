@@ -11,7 +11,7 @@ import dataclasses
 import io
 import re
 from collections.abc import Iterator
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
@@ -30,6 +30,9 @@ from pipeline.corpus.readers.gzip_members import (
 from pipeline.corpus.readers.html_pages import Extracted, HtmlReader, extract_pages
 from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, BlockReader, Chunk, Found, collect
 
+if TYPE_CHECKING:
+    from fastwarc.warc import WarcRecord
+
 NOT_HTML = "not HTML"
 NOT_OK = "HTTP status other than 200"
 NO_CONTENT = "revisit, continuation or unknown record"
@@ -44,6 +47,25 @@ _MOST_HEAD_BYTES = 1 << 16
 _MOST_HELD_BYTES = 1 << 18
 _LENGTH = re.compile(rb"\nContent-Length:[ \t]*(\d{1,18})[ \t]*\r?\n", re.IGNORECASE)
 _LINE_ENDS = re.compile(rb"[\r\n]*")
+_RECORD_ENDS = (b"\r\n\r\n", b"\n\n")
+# Names of fields, which the standard allows in any case; FastWARC knows them as they are written.
+_FIELD = re.compile(rb"^(WARC|Content)((?:-[A-Za-z]+)+)(?=[ \t]*:)", re.MULTILINE | re.IGNORECASE)
+_IN_CAPITALS = {b"-id": b"-ID", b"-uri": b"-URI", b"-ip": b"-IP"}
+# How compressed and chunked bodies begin.
+_GZIP = b"\x1f\x8b"
+_CHUNK = re.compile(rb"[0-9A-Fa-f]{1,8}[ \t]*(?:;[^\r\n]*)?\r\n")
+# The beginnings of what is no HTML, though it was sent as it: documents, data, feeds.
+_TAG = re.compile(rb"<[A-Za-z!?/]")
+_STYLES = re.compile(
+    rb"[^{}<>]{1,200}\{[^{}<>]*:[^{}<>]*\}|\s*(?:function\b|var |window\.|\(function)"
+)
+_OTHER_MEDIA = re.compile(
+    rb"\s*(?:%PDF-|\{\s*[\"}]|\[\s*[\[{\"]|(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?"
+    rb"<(?:rss|feed|rdf:RDF|svg|urlset|sitemapindex|opml)\b)",
+    re.DOTALL,
+)
+_SNIFFED_BYTES = 1 << 12
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 _HTML = ("text/html", "application/xhtml+xml")
 _BATCH_BYTES, _BATCH_PAGES = 1 << 22, 64
 
@@ -156,10 +178,10 @@ def _batches(found: Iterator[_Page | Reject | str]) -> Iterator[list[_Page | Rej
 
 def _page_of(data: bytes, path: str, number: int, longest: int) -> _Page | Reject | str | None:
     """The page of a record, decoded from what HTTP makes of it; None if there cannot be one."""
-    from fastwarc.warc import WarcRecord, WarcRecordType
+    from fastwarc.warc import WarcRecordType
 
     try:
-        record = WarcRecord.from_reader(io.BytesIO(data), quirks_mode=True)
+        record = _record_of(data)
     except (OSError, ValueError) as error:
         return Reject(path, number, BROKEN_RECORD, str(error))
     kind = record.record_type
@@ -173,7 +195,7 @@ def _page_of(data: bytes, path: str, number: int, longest: int) -> _Page | Rejec
     charset = ""
     try:
         if record.is_http:
-            record.parse_http(auto_decode="all", quirks_mode=True)
+            record = _with_http(record, data)
             if record.http_headers is None or record.http_headers.status_code is None:
                 raise OSError("no status code")
             if record.http_headers.status_code != 200:
@@ -188,7 +210,67 @@ def _page_of(data: bytes, path: str, number: int, longest: int) -> _Page | Rejec
         return Reject(path, number, BROKEN_HTTP, f"{error}; {url}")
     if len(content) > longest:
         return Reject(path, number, TOO_LONG, url)
+    if not is_text and not _may_be_html(content):
+        return NOT_HTML
     return _Page(number, url, content, charset, not is_text)
+
+
+def _record_of(data: bytes) -> WarcRecord:
+    from fastwarc.warc import WarcRecord
+
+    head = _HEAD_END.search(data)
+    end = head.end() if head else 0
+    named = _FIELD.sub(_field_name, data[:end]) + data[end:]
+    return WarcRecord.from_reader(io.BytesIO(named), quirks_mode=True)
+
+
+def _field_name(name: re.Match[bytes]) -> bytes:
+    """The name of a field as the standard writes it: `WARC-Target-URI`, `Content-Length`."""
+    words = [b"-" + word for word in name[2].lower().split(b"-")[1:]]
+    first = b"WARC" if name[1].upper() == b"WARC" else b"Content"
+    return first + b"".join(_IN_CAPITALS.get(word, word.title()) for word in words)
+
+
+def _with_http(record: WarcRecord, data: bytes) -> WarcRecord:
+    """Parse the HTTP header of a record whose body may be stored decoded, whatever it says."""
+    record.parse_http(auto_decode="none", quirks_mode=True)
+    headers = record.http_headers
+    if headers is None:
+        return record
+    is_chunked = "chunked" in (headers.get("Transfer-Encoding") or "").lower()
+    coding = (headers.get("Content-Encoding") or "").lower()
+    if not is_chunked and not coding:
+        return record
+    body = record.reader.read(_SNIFFED_BYTES)
+    is_chunked = is_chunked and _CHUNK.match(body) is not None
+    is_coded = coding not in ("", "identity") and (is_chunked or not _is_plain(body, coding))
+    again = _record_of(data)
+    if is_chunked and is_coded:
+        again.parse_http(auto_decode="all", quirks_mode=True)
+    elif is_chunked:
+        again.parse_http(auto_decode="transfer", quirks_mode=True)
+    elif is_coded:
+        again.parse_http(auto_decode="content", quirks_mode=True)
+    else:
+        again.parse_http(auto_decode="none", quirks_mode=True)
+    return again
+
+
+def _is_plain(body: bytes, coding: str) -> bool:
+    """Whether a body was decoded before it was stored."""
+    if "gzip" in coding:
+        return not body.startswith(_GZIP)
+    return body.lstrip().startswith((b"<", b"\xef\xbb\xbf<"))
+
+
+def _may_be_html(content: bytes) -> bool:
+    """Whether a body that is sent as HTML may be it, and no other format."""
+    head = content[:_SNIFFED_BYTES]
+    if head.startswith(_WIDE_MARKS):
+        return True
+    if _OTHER_MEDIA.match(head) is not None:
+        return False
+    return _TAG.search(content) is not None or _STYLES.match(head) is None
 
 
 def _find_records(data: bytes, longest: int, *, is_end: bool) -> Iterator[_Span]:
@@ -201,6 +283,8 @@ def _find_records(data: bytes, longest: int, *, is_end: bool) -> Iterator[_Span]
             stop = following
         else:
             following = _after_line_ends(data, stop)
+            if not data.startswith(SIGNATURE, following):
+                following = _begin_of_record(data, following)
         yield _Span(begin, head, stop, fault)
         begin = following
 
@@ -235,4 +319,8 @@ def _measure(data: bytes, begin: int, longest: int, *, is_end: bool) -> tuple[in
         return head.end(), stop, ""
     if not is_end and len(data) - following < len(SIGNATURE):
         return head.end(), -1, ""
+    if data.startswith(_RECORD_ENDS, stop):  # and junk after it
+        junk_end = _begin_of_record(data, stop)
+        if DAMAGE.search(data, stop, junk_end) is None:
+            return head.end(), stop if is_end or junk_end < len(data) else -1, ""
     return head.end(), -1, "not as long as its Content-Length"

@@ -1,4 +1,4 @@
-"""The encoding of pages: byte-order mark, HTTP, <meta>, detection, in this order."""
+"""The encoding of pages: byte-order mark, UTF-8, HTTP, <meta>, detection, in this order."""
 
 import codecs
 
@@ -31,6 +31,15 @@ pytest.importorskip("resiliparse")
         ("<p>naïve café".encode()[:-1], "utf-8", "<p>naïve caf"),  # cut off by the crawler
         (b"<meta charset=latin1>caf\xe9 x", "utf-8", "<meta charset=latin1>café x"),
         (b"", "", ""),
+        ("<p>erzählte".encode(), "iso-8859-1", "<p>erzählte"),  # AddDefaultCharset
+        ("<meta charset=latin1>Früh".encode(), "", "<meta charset=latin1>Früh"),
+        (
+            "<p>이장은 시장을 닫겠다고 말했다. 비가".encode("euc-kr"),
+            "",
+            "<p>이장은 시장을 닫겠다고 말했다. 비가",
+        ),
+        ("<p>Früh hörte".encode() * 6 + b"\xfc", "utf-8", "<p>Früh hörte" * 6 + "\ufffd"),
+        ("<p>Früh hörte".encode() * 6 + b"\xfc.", "", "<p>Früh hörte" * 6 + "\ufffd."),
     ],
 )
 def test_pages_are_decoded_as_they_say(page, charset, text):

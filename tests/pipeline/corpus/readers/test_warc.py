@@ -3,6 +3,7 @@
 import gzip
 import io
 import random
+import re
 import zlib
 
 import pytest
@@ -246,12 +247,61 @@ def test_http_encodings_are_undone(tmp_path):
     assert not found.rejects
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Content-Encoding: gzip\r\n",
+        "Content-Encoding: br\r\n",
+        "Content-Encoding: deflate\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n",
+    ],
+)
+def test_bodies_that_were_stored_decoded_are_taken_as_they_are(tmp_path, header):
+    content = response(page(0), HTML + header) + response(page(1))
+    found = check_reader(tmp_path, "a.warc", content)
+    assert found.documents == [sentence(0), sentence(1)]
+    assert not found.rejects
+
+
+def test_names_of_fields_may_be_in_any_case(tmp_path):
+    def renamed(data, change):
+        return re.sub(rb"(?m)^(WARC-[A-Za-z-]+|Content-[A-Za-z-]+):", change, data)
+
+    content = response(page(0))
+    content += renamed(response(page(1)), lambda name: name[0].lower())
+    content += renamed(response(page(2)), lambda name: name[0].upper())
+    found = check_reader(tmp_path, "a.warc", content)
+    assert found.documents == [sentence(n) for n in range(3)]
+
+
+def test_junk_between_records_harms_none(tmp_path):
+    junk = b"garbage in here\n" * 5
+    content = response(page(0)) + response(page(1)) + junk + response(page(2)) + junk
+    found = check_reader(tmp_path, "a.warc", content)
+    assert found.documents == [sentence(n) for n in range(3)]
+    assert not found.rejects
+
+
+def test_other_formats_that_are_sent_as_html_are_none(tmp_path):
+    others = [
+        b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n",
+        b'{"a": 1, "text": "An answer of a server."}',
+        b'[{"a": "<b>"}]',
+        b"body { color: red } .x { margin: 0 }",
+        b'<?xml version="1.0"?>\n<rss><channel><title>News</title></channel></rss>',
+    ]
+    found = check_reader(tmp_path, "a.warc", b"".join(map(response, [*others, page(0)])))
+    assert found.documents == [sentence(0)]
+    assert found.dropped == {NOT_HTML: len(others)}
+
+
 def test_broken_pages_are_rejects_with_their_record_and_address(tmp_path):
     content = b"".join(
         (
             response(page(0)),
-            response(b"no gzip", HTML + "Content-Encoding: gzip\r\n", url="http://b/"),
-            response(b"zz\r\nno chunk", HTML + "Transfer-Encoding: chunked\r\n"),
+            response(b"\x1f\x8bno", HTML + "Content-Encoding: gzip\r\n", url="http://b/"),
+            response(b"7\r\nno", HTML + "Transfer-Encoding: chunked\r\n"),
             record(b"nonsense"),
             response(b"caf\xe9 au lait", url="http://c/"),
             response(page(2)),
