@@ -98,7 +98,7 @@ def read_excluded(
         rejects, found = RejectTally(), 0
         for block, bounds in read_texts(file, config):
             rejects.add(block.evidence.rejects)
-            folded = fold_texts(block.sentences)
+            folded = fold_texts(block.sentences, with_symbols=False)
             lengths = np.diff(folded.offsets[bounds])
             of_texts = np.searchsorted(block.document_offsets, bounds[:-1], side="right") - 1
             lines = block.document_lines[of_texts]

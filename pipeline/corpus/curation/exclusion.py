@@ -150,7 +150,7 @@ def find_shared(block: DocumentBlock, excluded: ExcludedTexts) -> Stretches:
         block: cleaned as the excluded texts are.
         excluded: the texts.
     """
-    folded = fold_texts(block.sentences)
+    folded = fold_texts(block.sentences, with_symbols=False)
     words, sentences = folded.words, folded.offsets
     documents = sentences[block.document_offsets]
     sizes, texts = np.zeros(len(words), np.uint8), np.empty(len(words), np.uint32)

@@ -80,6 +80,27 @@ _DIGITS = re.compile(rf"\d(?:{_BETWEEN}{{0,4}}\d){{6,}}")
 # Runs of more than 19 digits are rows of a table, unless the library would cut them here.
 _CUTS = re.compile("[(/+\uff08\uff0b\u2012-\u2015\uff0d]|\\s-|-\\s|\\S{7}")
 _LEAD, _EXTENSION = 9, 24  # characters that may come before and after
+_LOOK_BACK = 24  # characters before a number that may say what it is
+# Digits after a decimal point; the rest of a time of day with its zone.
+_FRACTION = re.compile(r"[0-9](?:\.|:[0-9]{0,2})\Z")
+# What has numbers that are no addresses and phone numbers.
+_BEFORE_NUMBER = re.compile(
+    r"(?:\b(?:section|sec|chapter|ch|clause|article|art|paragraph|part|appendix|annex|figure|fig"
+    r"|table|rule|item|version|no|nr|number|rfc|isbn|issn|order|model|serial|id)s?\b\.?|§)"
+    r"[ \t:#]*(?:(?:no|nr|number)\b\.?[ \t]*)?\Z",
+    re.IGNORECASE,
+)
+# What has phone numbers, in several languages; the second as words begin.
+_PHONE_WORD = re.compile(
+    r"(?:\b(?:tel|phones?|telephone|call|fax|mobile|mob|cell|dial|whatsapp|sms|hotline|handy|fon|puh)\b"
+    r"|\b(?:t[ée]l[ée]fon|llam|m[óo]vil|celular|chiam|portable|тел|моб|звон|факс|τηλ)"
+    r"|電|电|手机|携帯|전화|هاتف|फ़?ोन|โทร|☎|📞)[^\n]*\Z",
+    re.IGNORECASE,
+)
+_REMOTE_PATH = re.compile(r":[\w~./-]")
+# What follows the number of a section in a heading: a capitalized word, and no sentence.
+_HEADING = re.compile(r"\.?[ \t]+[A-Z][a-z][^\n.!?]{0,60}(?=\n|\Z)")
+_MOST_SECTIONS = 100
 
 
 def _is_public(text: str) -> bool:
@@ -117,7 +138,39 @@ _PATTERNS: dict[str, tuple[re.Pattern[str], Callable[[str], bool]]] = {
 def _find(kind: str, text: str) -> _Spans:
     """Yield begin and end of the values of a kind with a pattern."""
     pattern, is_valid = _PATTERNS[kind]
-    return (match.span() for match in pattern.finditer(text) if is_valid(match[0]))
+    is_other = {"email": _is_remote_path, "ip": _is_section}.get(kind)
+    for match in pattern.finditer(text):
+        if is_valid(match[0]) and not (is_other and is_other(text, *match.span())):
+            yield match.span()
+
+
+def _is_remote_path(text: str, start: int, stop: int) -> bool:
+    """Whether `git@host` is a part of `git@host:path` or `ssh://git@host`."""
+    return _REMOTE_PATH.match(text, stop) is not None or text.endswith("://", 0, start)
+
+
+def _is_section(text: str, start: int, stop: int) -> bool:
+    """Whether four numbers are those of a section, in a reference or in its heading."""
+    if _BEFORE_NUMBER.search(text, max(start - _LOOK_BACK, 0), start):
+        return True
+    is_heading = (start == 0 or text[start - 1] == "\n") and _HEADING.match(text, stop)
+    return bool(is_heading) and max(map(int, text[start:stop].split("."))) < _MOST_SECTIONS
+
+
+def _is_other_number(text: str, start: int, stop: int) -> bool:
+    """Whether what the library takes for a phone number is a fraction, a time, a hash or a part.
+
+    A number without any separator is one only if a word says so, or if it begins as those that
+    are dialed (`+`, 0).
+    """
+    if _FRACTION.search(text, max(start - _LOOK_BACK, 0), start):
+        return True
+    if _PHONE_WORD.search(text, max(start - _LOOK_BACK, 0), start):
+        return False
+    if _BEFORE_NUMBER.search(text, max(start - _LOOK_BACK, 0), start):
+        return True
+    value = text[start:stop]
+    return value.isdigit() and value[0] != "0"
 
 
 def _find_phones(region: str | None, text: str) -> _Spans:
@@ -140,7 +193,8 @@ def _find_phones(region: str | None, text: str) -> _Spans:
         for match in PhoneNumberMatcher(part, region, Leniency.VALID, sys.maxsize):
             start, value = begin + match.start, match.raw_string
             is_here = start < run.end() and start + len(value) > run.start()
-            if is_here and "ISBN" not in text[max(start - _LEAD, 0) : start]:
+            is_book = "ISBN" in text[max(start - _LEAD, 0) : start]
+            if is_here and not is_book and not _is_other_number(text, start, start + len(value)):
                 done = start + len(value)
                 # In "(see 030 1234567" the bracket belongs to the sentence.
                 if value[0] == "(" and value.count("(") > value.count(")"):

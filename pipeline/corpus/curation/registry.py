@@ -35,6 +35,17 @@ RULES: list[Rule] = [
     *fineweb_lines.RULES,
 ]
 _OFF = "off"
+# Other codes and the names of languages that people write, beside the code that is known.
+_CODES = """
+no nb nor norwegian bokmål, tl fil tagalog filipino, he iw heb hebrew, id in ind indonesian,
+en eng english, de ger deu german deutsch, fr fre fra french, es spa spanish, it ita italian,
+pt por portuguese, nl dut nld dutch, ru rus russian, uk ua ukr ukrainian, pl pol polish,
+cs cz cze ces czech, sk slo slk slovak, sv se swe swedish, da dk dan danish, fi fin finnish,
+el gr gre ell greek, tr tur turkish, ar ara arabic, fa per fas persian farsi, hi hin hindi,
+zh cn chi zho chinese, ja jp jpn japanese, ko kr kor korean, vi vn vie vietnamese, th thai,
+hu hun hungarian, ro rum ron mo romanian, bg bul bulgarian, hr hrv sh croatian, sr srp serbian
+"""
+_CODE_OF = {other: code for code, *others in map(str.split, _CODES.split(",")) for other in others}
 
 
 def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
@@ -90,6 +101,9 @@ def rules_of(config: CorpusSection) -> tuple[Rule, ...]:
     known = [UNKNOWN, *known_languages()]
     for code in languages:
         if code not in known:
+            usual = _CODE_OF.get(code.lower(), code.lower())
+            if usual in known:
+                raise UsageError(f"languages: no language {code!r}; did you mean {usual!r}?")
             raise _unknown("languages: no language", code, known, "known")
     rules = tuple(
         for_english(rule) if rule.name == gopher_words.STOP_WORDS.name else rule for rule in rules

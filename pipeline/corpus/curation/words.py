@@ -22,6 +22,7 @@ _HYPHEN = 4
 _CLASS = 7  # the bits of these
 HAS_LETTER = 8
 HAS_MORE_THAN_MARKS = 16
+IS_CHARACTER = 32  # a word that is a character of a script without spaces
 _MARKS_AMONG_SYMBOLS = "$+<=>^`|~"
 _FULL_STOP = ord(".")
 _APOSTROPHES = (ord("'"), 0x2019)
@@ -38,7 +39,7 @@ class Words:
     Attributes:
         hashes: uint64 [words], FNV-1a of their bytes.
         characters: int64 [words].
-        kinds: uint8 [words], bits HAS_LETTER, HAS_MORE_THAN_MARKS.
+        kinds: uint8 [words], bits HAS_LETTER, HAS_MORE_THAN_MARKS, IS_CHARACTER.
         line_offsets: int64 [lines + 1].
     """
 
@@ -135,6 +136,8 @@ def _find(data, starts, stops, table, abbreviations):
                 position += width
             characters[found] = count
             kinds[found] = bits & (HAS_LETTER | HAS_MORE_THAN_MARKS)
+            if kind == _ALONE:
+                kinds[found] |= IS_CHARACTER
             found += 1
             follows_word = kind == _PART
         offsets[line + 1] = found

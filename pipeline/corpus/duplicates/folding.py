@@ -23,16 +23,21 @@ from pipeline.corpus.document_block import (
 
 _BETWEEN, _SKIPPED = 0, 1  # no letter has these code points
 _ALONE = 1 << 31
+_VARIATIONS = frozenset(map(chr, range(0xFE00, 0xFE10)))  # how the emoji before them looks
+# `[3]`, a note, and `&nbsp;`, which are no words between words.
+_NOTE_BEGIN, _NOTE_END, _LONGEST_NOTE = ord("["), ord("]"), 4
+_REFERENCE_BEGIN, _REFERENCE_END, _LONGEST_REFERENCE = ord("&"), ord(";"), 9
 
 
 @functools.cache
-def _folding_table() -> np.ndarray:
+def _folding_table(with_symbols: bool) -> np.ndarray:
     """Return folded code points (_ALONE: a bit), _BETWEEN or _SKIPPED, uint32 [NUM_CODE_POINTS]."""
 
     def folded(character: str, category: str) -> int:
-        if category == "Cf":
+        if category == "Cf" or (character in _VARIATIONS and not with_symbols):
             return _SKIPPED
-        return ord(character.lower()[0]) if category[0] in "LMNS" else _BETWEEN
+        kinds = "LMNS" if with_symbols else "LMN"
+        return ord(character.lower()[0]) if category[0] in kinds else _BETWEEN
 
     table = code_point_table(folded, _BETWEEN, np.uint32)
     for first, last in WITHOUT_SPACES:
@@ -74,18 +79,21 @@ class FoldedTexts:
     offsets: np.ndarray
 
 
-def fold_texts(texts: pa.Array) -> FoldedTexts:
+def fold_texts(texts: pa.Array, *, with_symbols: bool = True) -> FoldedTexts:
     """Fold texts to hashes of their words.
 
     Args:
         texts: string [texts].
+        with_symbols: whether signs such as `$`, `=` and emoji are parts of words. Otherwise they
+            are between words, and so are numbers of notes (`[3]`) and references (`&nbsp;`).
     """
     offsets, data = offsets_and_data(texts)
     # A word has two bytes with what separates it from the next, unless a text ends.
     capacity = int(offsets[-1] - offsets[0]) // 2 + len(texts)
     words, starts = np.empty(capacity, np.uint64), np.empty(capacity, np.int32)
     text_words = np.zeros(len(texts) + 1, np.int64)
-    found = _fold(data, offsets, _folding_table(), words, starts, text_words)
+    table = _folding_table(with_symbols)
+    found = _fold(data, offsets, table, not with_symbols, words, starts, text_words)
     return FoldedTexts(words[:found].copy(), starts[:found].copy(), text_words)
 
 
@@ -106,8 +114,25 @@ def fold_block(block: DocumentBlock) -> FoldedBlock:
     return FoldedBlock(folded.words, document_offsets, line_keys, document_keys)
 
 
+@numba.njit(cache=True)
+def _width_of_note(data, position, stop):
+    """Bytes of a note's number `[3]` or a character reference; 1 for anything else."""
+    is_note = data[position] == _NOTE_BEGIN
+    end = _NOTE_END if is_note else _REFERENCE_END
+    longest = _LONGEST_NOTE if is_note else _LONGEST_REFERENCE
+    for place in range(position + 1, min(position + longest + 1, stop)):
+        byte = data[place]
+        if byte == end and place > position + 1:
+            return place + 1 - position
+        is_digit = 48 <= byte <= 57
+        is_letter = 97 <= byte | 32 <= 122 or byte == 35  # also # of &#160;
+        if not (is_digit or (is_letter and not is_note)):
+            break
+    return 1
+
+
 @numba.njit(cache=True, nogil=True)
-def _fold(data, offsets, table, words, starts, text_words):
+def _fold(data, offsets, table, skips_notes, words, starts, text_words):
     """Set hashes and begins of words, and where those of each text end; return their number."""
     found = 0
     for text in range(len(text_words) - 1):
@@ -116,6 +141,8 @@ def _fold(data, offsets, table, words, starts, text_words):
         in_word = False
         while position < stop:
             code_point, width = decode(data, position)
+            if skips_notes and code_point in (_NOTE_BEGIN, _REFERENCE_BEGIN):
+                width = _width_of_note(data, position, stop)
             position += width
             folded = np.int64(table[code_point])
             if folded == _SKIPPED:

@@ -25,7 +25,7 @@ TWO = "very bad"
 
 
 def excluded_of(*texts, files=("eval.tsv",)):
-    folded = fold_texts(pa.array(texts, pa.string()))
+    folded = fold_texts(pa.array(texts, pa.string()), with_symbols=False)
     numbers = np.arange(len(texts))
     of_files = numbers * len(files) // len(texts)
     lengths = np.diff(folded.offsets)
@@ -44,11 +44,30 @@ def exclude(tmp_path, block_of):
     return apply
 
 
+@pytest.mark.parametrize(
+    "sign",
+    [">", "|", "=", "$", "``", "😀", "❤️", "👍🏽", "[3]", "&nbsp;", "&#160;", "©", "±", "-", "•"],
+)
+def test_signs_between_words_hide_no_text(exclude, sign):
+    words = LONG.split()
+    for place in range(1, len(words)):
+        text = " ".join([*words[:place], sign, *words[place:]])
+        block = exclude([[[f"Before it. {text} and after."]], [["Another text."]]], LONG)
+        assert block.num_documents == 1
+
+
+def test_numbers_in_brackets_are_words_where_they_are_no_notes(exclude):
+    text = "none of them knew the way in 1850 to it"
+    assert exclude([[[text.replace("1850", "[1850]")]]], text).num_documents == 0
+    assert exclude([[[text.replace("1850", "1851")]]], text).num_documents == 1
+
+
 def words_of(text):
-    """Folds as `fold_texts`, by another path: letters, marks, numbers and symbols are words."""
+    """Folds as `fold_texts`, by another path: letters, marks and numbers are words."""
+    text = re.sub(r"\[[0-9]{1,3}\]|&[a-zA-Z0-9#]{1,8};", " ", text)
     kept = "".join(
-        "" if unicodedata.category(character) == "Cf"
-        else character.lower() if unicodedata.category(character)[0] in "LMNS"
+        "" if unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f"
+        else character.lower() if unicodedata.category(character)[0] in "LMN"
         else " "
         for character in text
     )  # fmt: skip

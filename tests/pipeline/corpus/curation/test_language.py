@@ -54,6 +54,9 @@ def measured(texts) -> MeasuredText:
     return clean_raw(raw_of(texts), DocumentRules()).measured[0]
 
 
+OTHER_CODES = [("nb", "no"), ("EN", "en"), ("fil", "tl"), ("iw", "he"), ("english", "en")]
+
+
 @pytest.fixture(scope="module")
 def package():
     return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
@@ -117,7 +120,11 @@ def test_rules_see_the_paragraphs_that_they_see_without_languages():
 @pytest.mark.slow  # loads the model
 @pytest.mark.parametrize(
     ("code", "message"),
-    [("unknow", "no language 'unknow'; did you mean 'unknown'?"), ("", "no language ''; known: ")],
+    [
+        ("unknow", "no language 'unknow'; did you mean 'unknown'?"),
+        ("", "no language ''; known: "),
+        *((code, f"no language {code!r}; did you mean {usual!r}?") for code, usual in OTHER_CODES),
+    ],
 )
 def test_unknown_codes_are_refused(code, message):
     with pytest.raises(UsageError, match=re.escape(message)):

@@ -46,16 +46,18 @@ RIGHT = {
 WRONG = {
     "email": [
         "@ada", "ada@example", "ada @example.com", "numpy@1.26.4", "3 @ 2.50", "a@b", "a.@b.com",
-        "@",
+        "@", "git@github.com:user/project.git", "ssh://git@example.com",
     ],
     "ip": [
         "192.168.0.1", "10.0.0.1", "127.0.0.1", "169.254.1.1", "0.0.0.0", "256.1.1.1", "8.8.8.08",
         "1.2.3", "1.2.3.4.5", "v1.2.3.4", "2001:db8::1", "fe80::1", "::1", "2001:1:2", "20:15:30",
+        "section 13.2.5.6", "Chapter 2.3.4.1 Arrays", "§ 8.8.8.8",
     ],
     "phone": [
         "2012-01-02 08:00", "3/10/2011", "555-1234", "1914-1918", "pages 211-227 (2003)",
         "ISBN 0-201-55802-5", "x2127365000y", "$2127365000", "+1 000 000 0000", "12 345 678",
-        "1,234,567,890",
+        "1,234,567,890", "0.5772156649", "2.71828182846", "86.6025403784", "merge 5053313562",
+        "02:10:32 -0500 2001", "Clause 252.227-7013", "part no 33471-90901", "id: 212-736-5000",
     ],
     "iban": [
         "DE89370400440532013001", "DE8937040044053201300", "XX89370400440532013000",
@@ -99,6 +101,18 @@ def test_what_is_no_value_stays(kind):
     for text in WRONG[kind]:
         for line in (text, f"see {text} there"):
             assert replaced([line], PersonalData((kind,), ("US",))) == ([line], {}), text
+
+
+def test_numbers_of_headings_are_no_addresses():
+    lines = ["13.2.5.6 Tag open state", "8.8.8.8 Answers. It does.", "203.104.153.10 Answers"]
+    expected = [lines[0], "ipaddress Answers. It does.", "ipaddress Answers"]
+    assert replaced(lines, PersonalData(("ip",), ()))[0] == expected
+
+
+def test_bare_numbers_are_those_of_phones_where_a_word_says_so():
+    lines = ["call 2127365000 now", "Tel.: 2127365000", "merged 2127365000 now", "+12127365000"]
+    expected = ["call phonenumber now", "Tel.: phonenumber", lines[2], "phonenumber"]
+    assert replaced(lines, PersonalData(("phone",), ("US",)))[0] == expected
 
 
 def test_scripts_without_spaces_may_touch_a_value():
@@ -155,6 +169,9 @@ def test_phone_numbers_are_those_that_the_library_finds_in_whole_texts(text):
     expected = []
     for line in lines:
         for match in reversed(list(phonenumbers.PhoneNumberMatcher(line, "US"))):
+            is_bare = match.raw_string.isdigit() and match.raw_string[0] != "0"
+            if is_bare or re.search(r"\d(?:\.|:\d{0,2})$", line[: match.start], re.ASCII):
+                continue
             line = f"{line[: match.start]}phonenumber{line[match.end :]}"
         expected.append(line)
     found = replaced(lines, PersonalData(("phone",), ("US",)))[0]  # keeps a bracket before

@@ -24,6 +24,12 @@ CASES = [
     ("gopher_min_words", "你好。再见", 4),  # words without spaces
     ("gopher_max_word_length", "ab, abcd.", 3),
     ("gopher_max_word_length", "...", math.nan),
+    *(
+        (rule, text, math.nan)  # in scripts without spaces, which they cannot judge
+        for rule in ("gopher_min_word_length", "gopher_max_word_length", "gopher_min_stop_words")
+        for text in ("这座桥建于一八五〇年。", "橋はIBMが1850年に作った。", "สะพานนี้สร้างเมื่อปี")
+    ),
+    ("gopher_min_word_length", "IBM wrote 桥.", (3 + 5 + 1) / 3),
     ("gopher_max_hashes", "# a b c", 1 / 4),
     ("gopher_max_ellipses", "so... and … on", 2 / 5),
     ("gopher_max_bullet_lines", "- a\n\n• b\nc - d", 2 / 4),
