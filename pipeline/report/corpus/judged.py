@@ -40,6 +40,7 @@ _WITH_CAPITALS = frozenset(("Latin", "Cyrillic", "Greek", "Armenian"))
 _FEWEST_LONG_LINES = 3
 _OF_SCRIPT = 0.05  # of the sample's characters; other scripts are quotes
 _FEWEST_BLOCKS = 100  # in a file that is read as one document
+_FEWEST_SINGLE_BLOCKS = 200  # in each of several such files, if blocks have one line
 _BLOCKS_OF_LINES = 0.2  # of them, with several lines each: paragraphs of a book have one
 _FEWEST_BLOBS, _BLOBS = 2, 0.005  # number and share of the sentences
 _SHOWN_SENTENCES, _SHOWN_CHARACTERS = 3, 40
@@ -149,6 +150,7 @@ def _together(files: Sequence[ReadCorpus]) -> ReadCorpus:
         line_offsets=np.concatenate([[0], np.cumsum(counts)]),
         documents=sum(each.documents for each in files),
         is_split=all(each.is_split for each in files),
+        sketch=sum((each.sketch for each in files if each.sketch is not None), Sketch()),
     )
 
 
@@ -186,12 +188,18 @@ def _keys(values: ReadCorpus) -> Found | None:
 
 
 def _blocks(values: ReadCorpus) -> Found | None:
-    """Find many blocks between blank lines, of several lines each, in a single document."""
+    """Find many blocks between blank lines in a single document: of several lines, or very many.
+
+    One file of paragraphs of a line may be a book; several may be books, and should be looked at.
+    """
     sketch = values.sketch
-    if sketch is None or sketch.groups < _FEWEST_BLOCKS or values.documents > sketch.files:
+    if sketch is None or values.documents > sketch.files or sketch.is_wrapped:
         return None
     several = sketch.groups - sketch.single_groups
-    if sketch.is_wrapped or several < _BLOCKS_OF_LINES * sketch.groups:
+    are_several = several >= _BLOCKS_OF_LINES * sketch.groups
+    if sketch.files == 1 and (sketch.groups < _FEWEST_BLOCKS or not are_several):
+        return None
+    if sketch.files > 1 and sketch.groups < _FEWEST_SINGLE_BLOCKS * sketch.files:
         return None
     return {
         "blocks": f"{sketch.groups:,}",

@@ -28,6 +28,15 @@ _SHOWN_BYTES = 30
 _JSON_ADVICE = (
     "JSON objects; give the file the ending .jsonl, or --set SECTION.format=jsonl (text, if it is)"
 )
+_ARRAY_ADVICE = (
+    "a JSON value over several lines; write an object per line first (jq -c '.[]') and give the "
+    "file the ending .jsonl, or --set SECTION.format=text, if it is text"
+)
+_FRONT_ADVICE = "front matter ({}); remove it first, as it becomes sentences"
+_BETWEEN_ADVICE = (
+    "{}, as between texts; write <|endoftext|> or a blank line there, with --set "
+    "SECTION.text_layout=endoftext or paragraph_lines, if each text is a document"
+)
 _TABLE_ADVICE = "fields of a table ({}); give it the ending .csv, or --set SECTION.format=csv"
 _TABS_ADVICE = (
     "{}, like a table; name its columns in a first line and give --text-column and "
@@ -59,6 +68,14 @@ _HEADER = re.compile(
     rb"\"?\w{1,30}\"?(?:([,;|])\"?\w{1,30}\"?)(?:\1\"?\w{1,30}\"?)*\s*$",
     re.IGNORECASE,
 )
+# What begins a JSON value that is written over several lines, or an array in one.
+_JSON_VALUE = re.compile(rb"\s*(?:\[\s*(?:\{\s*)?\"[^\"\n]*\"\s*[:,\]]|\{\s*\n\s*\"[^\"\n]*\"\s*:)")
+_FRONT_MATTER = re.compile(
+    rb"\s*---[ \t]*\r?\n(?:[\w-]+:[^\n]*\n(?:[ \t-][^\n]*\n)*){1,60}?---[ \t]*\r?\n"
+)
+_PERCENT, _DASHES = re.compile(rb"%{1,3}"), re.compile(rb"[-=*_~#]{4,}")
+_FEWEST_BETWEEN = 10
+_UNDERLINE = 3  # characters by which it may differ from the heading above it
 _JSON = re.compile(rb"^\s*\{\s*\".*\}\s*,?\s*$")
 
 
@@ -99,6 +116,7 @@ def signs_of_other_formats(
         ]
         if path in heads:
             signs += _shapes(lines)
+            signs += _marks_of_files(text, lines)
         for advice, share, example, least in signs:
             if share >= least:
                 found.setdefault(advice, []).append((path, share, example))
@@ -108,9 +126,30 @@ def signs_of_other_formats(
         others = f" (and {quantity(len(places) - 1, 'other file')})" if len(places) > 1 else ""
         what = advice.format(example).replace("SECTION", config.section_name)
         warnings.append(f"{path}{others}: {share:.0%} of the lines hold {what}")
-        if advice == _JSON_ADVICE and config.format == "auto":
+        if advice in (_JSON_ADVICE, _ARRAY_ADVICE) and config.format == "auto":
             raise UsageError(warnings[-1])
     return warnings
+
+
+def _marks_of_files(text: bytes, lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:
+    """Yield signs that few lines have: the beginning of a file, and lines between its texts."""
+    if _JSON_VALUE.match(text):
+        yield _ARRAY_ADVICE, 1.0, "", 1.0
+    if front := _FRONT_MATTER.match(text):
+        block = front[0].split()
+        share = front[0].count(b"\n") / len(lines)
+        yield _FRONT_ADVICE, share, block[1].decode("utf-8", "replace")[:_SHOWN_BYTES], 0.0
+    between: Counter[bytes] = Counter()
+    above = b""
+    for line in (each.strip() for each in text.splitlines()[:_MOST_LINES]):
+        is_underline = abs(len(line) - len(above)) <= _UNDERLINE and above != b""
+        if _PERCENT.fullmatch(line) or (_DASHES.fullmatch(line) and not is_underline):
+            between[line] += 1
+        above = line
+    for mark, times in between.most_common(1):
+        if times >= _FEWEST_BETWEEN:
+            shown = mark.decode()[:_SHOWN_BYTES]
+            yield _BETWEEN_ADVICE, times / len(lines), f"nothing but {shown}", 0.0
 
 
 def _shapes(lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:

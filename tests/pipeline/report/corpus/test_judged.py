@@ -69,12 +69,12 @@ def test_sound_text_raises_no_alarm(findings, name):
 
 
 def lines_of_blocks(size):
-    """CC-100's form, where many documents have one line: blank lines are taken for paragraphs'."""
+    """Paragraphs in blocks below headings: blank lines are taken for paragraphs'."""
     many = [
         [" ".join(document[:2])] * (1 + (number % size > 0))
         for number, document in enumerate(DOCUMENTS)
     ]
-    return "\n\n".join("\n".join(lines) for lines in many) + "\n"
+    return "\n\n".join(f"Part {lines[0][:9]}\n\n" + "\n".join(lines) for lines in many) + "\n"
 
 
 DAMAGED = {
@@ -93,10 +93,10 @@ DAMAGED = {
     "blocks in a document": [
         {"a.txt": lines_of_blocks(2)},
         {"a.txt": lines_of_blocks(3), "b.txt": lines_of_blocks(2)},
+        {name: "\n\n".join(map(prose, DOCUMENTS)) + "\n" for name in ("a.txt", "b.txt")},
     ],
     "unsplit script": [
         rows(THAI * (2 + n % 4) for n in range(20)),
-        rows(". ".join(GEORGIAN[n:] + GEORGIAN[:n]) + "." for n in range(4)),
         rows(without_marks(DOCUMENTS[6]) for _ in range(20)),
         rows([*map(prose, DOCUMENTS[:20]), *[THAI * 3] * 30]),
     ],

@@ -92,6 +92,32 @@ def test_rows_of_json_are_refused():
     assert "hold JSON objects" in warning
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"id": 1, "text": "It runs."}, {"id": 2, "text": "It rains."}]',
+        '[\n  {\n    "text": "It runs."\n  },\n  {\n    "text": "It rains."\n  }\n]',
+        '["The river runs.",\n"It rains."]',
+        '{\n  "data": [\n    {"text": "It runs."}\n  ]\n}',
+    ],
+)
+def test_values_of_json_are_refused(text):
+    with pytest.raises(UsageError, match=r"JSON value over several lines; write an object per"):
+        _signs(*text.split("\n"))
+    assert len(_signs(*text.split("\n"), format="text")) == 1
+
+
+def test_front_matter_and_lines_between_texts_are_warned_about():
+    front = ["---", "title: The river", "tags:", "  - north", "date: 2031-03-01", "---"]
+    (warning,) = _signs(*front, *PROSE)
+    assert "hold front matter (title:); remove it first" in warning
+    for mark in ("%", "%%", "-----", "=========="):
+        (warning,) = _signs(*[*PROSE, mark] * 12)
+        assert f"hold nothing but {mark}, as between texts" in warning
+    assert _signs(*["The river", "---------", *PROSE] * 12) == []
+    assert _signs("---", *PROSE, "---") == []
+
+
 def test_markup_that_is_cleaned_is_no_fault():
     lines = ["<p>The river &amp; its banks</p>", "<p>It runs north</p>"] * 5
     assert len(_signs(*lines)) == 2
