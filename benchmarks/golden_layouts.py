@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent.parent / "tests" / "golden" / "layouts"
 # Scripts whose lines break between any characters but before these.
 _CLOSING = frozenset("。，！？、」”")
 _UNSPACED = ("Chinese", "Japanese")
-_COMMAS = ",，،"
+_COMMAS = ",，、،"
 _SLOT = re.compile(r"(?<![A-Za-z])[NPW](?![A-Za-z])")  # of a sentence, see `languages.toml`
 
 Paragraph = list[str]

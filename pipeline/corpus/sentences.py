@@ -53,6 +53,7 @@ _LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
 _PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), ord("]"), ord("(")
 _FIRST_WITHOUT_CASE = 0x0590  # Hebrew; scripts before it have capitals
 _QUOTE, _APOSTROPHE, _RIGHT_APOSTROPHE = ord('"'), ord("'"), 0x2019
+_PUNCTUATION_LEAD = 0xE2  # the first byte of U+2019 and its kind
 _LONGEST_ORDINAL = 3  # digits; longer numbers are years
 
 
@@ -131,7 +132,6 @@ def _split(data, starts, stops, table, lists):
                 is_wide, is_strong, is_ellipsis = False, True, False
             else:
                 position, is_wide, is_strong, is_ellipsis = _end_of_marks(data, mark, stop, table)
-            asks = kind == GREEK_QUESTION or code_point in _ASKING
             marks_end = position
             position = _end_of_closers(data, position, stop, table)
             if position >= stop:
@@ -147,6 +147,9 @@ def _split(data, starts, stops, table, lists):
             is_remark = before in (_LEFT_BRACKET, _LEFT_PARENTHESIS)
             is_remark |= mark == begin and is_ellipsis
             is_quoted = position > marks_end
+            asks = kind == GREEK_QUESTION
+            if is_quoted or before == 32:
+                asks |= code_point in _ASKING
             goes_on = is_quoted and _continues_speech(
                 data, marks_end, position, stop, follower, asks, is_wide, table
             )
@@ -350,12 +353,12 @@ def _ends_as_street(data, mark):
 @numba.njit(cache=True)
 def _after_elision(data, start, mark):
     """The start of a word without an article before an apostrophe: `art` of `l'art`."""
-    position = start
-    while position < mark - 2:
-        code_point, width = decode(data, position)
-        position += width
-        if code_point in (_APOSTROPHE, _RIGHT_APOSTROPHE) and mark - position >= 2:
-            start = position
+    for place in range(start, mark - 2):
+        if data[place] == _APOSTROPHE:
+            start = place + 1
+        is_mark = data[place] == _PUNCTUATION_LEAD and place < mark - 4
+        if is_mark and decode(data, place)[0] == _RIGHT_APOSTROPHE:
+            start = place + 3
     return start
 
 

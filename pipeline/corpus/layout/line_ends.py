@@ -36,6 +36,7 @@ _CLAUSES, _CLAUSE_ENDS = 1 / 8, 0.8
 _MARKED = 1 / 20
 # … or at most this share of the lines that are short by chance is short.
 _FITTING = 1 / 2
+_FIRST_UNBROKEN_BYTE = 0xE0  # of UTF-8: of characters from U+0800 on, as Thai and Tibetan
 _FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
 # Of scripts without spaces, what follows a line end is not the next word: columns that may not be
 # broken, of ideographs (a character and a mark) and of others (a word).
@@ -194,6 +195,9 @@ def _measure(data, starts, stops, table, unbroken):
         # Digits, quotes or Latin letters may come before what is not broken.
         position = start
         while position < word_stop:
+            if data[position] < _FIRST_UNBROKEN_BYTE:
+                position += 1
+                continue
             code_point, width = decode(data, position)
             if unbroken[code_point]:
                 most = _columns(data, start, position) + unbroken[code_point]
