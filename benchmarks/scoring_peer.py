@@ -24,11 +24,6 @@ from transformers import AutoTokenizer
 BATCH_TOKENS = 2048
 Logits = Callable[[dict[str, np.ndarray]], np.ndarray]
 Score = Callable[[list[str]], np.ndarray]
-_GRAPH_INPUTS = {
-    "input_ids": "input_word_ids",
-    "attention_mask": "input_mask",
-    "token_type_ids": "input_type_ids",
-}
 
 
 def openvino_logits(folder: Path, precision: str) -> Logits:
@@ -40,14 +35,14 @@ def openvino_logits(folder: Path, precision: str) -> Logits:
         {"INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "LATENCY"},
     )
     request = compiled.create_infer_request()
-    return lambda batch: request.infer(_of_graph(batch))[compiled.outputs[0]]
+    return lambda batch: request.infer(batch)[compiled.outputs[0]]
 
 
 def onnxruntime_logits(folder: Path) -> Logits:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(folder / "model.onnx")
-    return lambda batch: session.run(["logits"], _of_graph(batch))[0]
+    return lambda batch: session.run(["logits"], batch)[0]
 
 
 def pytorch_logits(folder: Path, precision: str) -> Logits:
@@ -157,10 +152,6 @@ def sorted_side(folder: Path, logits: Logits, max_length: int) -> Score:
         return found
 
     return score
-
-
-def _of_graph(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {_GRAPH_INPUTS[name]: values for name, values in batch.items()}
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ PAGES = {
 EXAMPLES = {
     "examples/quickstart.ipynb": "quickstart.ipynb",
     "examples/beam_inference.py": "beam_inference.py",
+    "examples/airflow_score.py": "airflow_score.py",
 }
 """Files that readers download, likewise."""
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]+)")

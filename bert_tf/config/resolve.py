@@ -79,7 +79,8 @@ class Variants(Generic[SectionType]):
         is_positional = field.metadata["positional"]
         command = f"bert-pipeline {name.replace('_', '-')}"
         document = {} if config_file is None else read_yaml_sections(config_file)
-        found = {f"{config_file}: {name}.{self.key}": document.get(name, {}).get(self.key)}
+        name_in_file, values = _values_in_file(self.common, document)
+        found = {f"{config_file}: {name_in_file}.{self.key}": values.get(self.key)}
         variable = f"{_PREFIX}{name}_{self.key}".upper()
         found[variable] = os.environ.get(variable) or None
         for assigned, _, text in (assignment.partition("=") for assignment in assignments):
@@ -157,8 +158,8 @@ def resolve(
     fields = fields_of(section)
     document = {} if config_file is None else read_yaml_sections(config_file)
     # From here on each source replaces values of the ones before: file, environment, --set, flags.
-    values = dict(document.get(section.section_name, {}))
-    sources = {name: f"{config_file}: {section.section_name}.{name}" for name in values}
+    name_in_file, values = _values_in_file(section, document)
+    sources = {name: f"{config_file}: {name_in_file}.{name}" for name in values}
     found, faults = environment_values(section, os.environ, others)
     written = [(name, text, variable, variable) for name, (variable, text) in found.items()]
     for assignment in assignments:
@@ -203,6 +204,22 @@ def resolve(
     if faults:
         raise ConfigError(faults)
     return built
+
+
+def _values_in_file(
+    section: type[Section], document: Mapping[str, dict[str, Any]]
+) -> tuple[str, dict[str, Any]]:
+    """Return the name of the section to read in a file, and its values.
+
+    A file without the section may have another one to read instead, such as that of `finetune` for
+    `label-errors`, of which the keys that do not apply are left out.
+    """
+    own = section.section_name
+    if own in document or section.read_instead is None:
+        return own, dict(document.get(own, {}))
+    other, unused = section.read_instead
+    values = document.get(other, {})
+    return other, {name: value for name, value in values.items() if name not in unused}
 
 
 def _spelling(section: type[Section], name: str, field: dataclasses.Field | None) -> str:

@@ -118,6 +118,8 @@ class Section:
     `section_name` is the section's key in a YAML file.
     """
 
+    # Section to read in a file without this one, and its keys to leave out; None for no other.
+    read_instead: ClassVar[tuple[str, tuple[str, ...]] | None] = None
     section_name: ClassVar[str] = ""
 
     def __init_subclass__(cls, section_name: str = "") -> None:

@@ -10,7 +10,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as native
 
 from bert_tf.base.processor import usable_cores
 from bert_tf.config.registries import INT8
-from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of
+from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of, inputs_by_name
 from bert_tf.serving.signatures import ONNX_FILE, ONNX_INT8_FILE
 
 # Exceptions of onnxruntime, which have no class in common.
@@ -34,12 +34,11 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
         session = onnxruntime.InferenceSession(
             graph, sess_options=options, providers=["CPUExecutionProvider"]
         )
-        names = checked_outputs(
-            [value.name for value in session.get_inputs()],
-            [[value.name] for value in session.get_outputs()],
-        )
+        inputs = [value.name for value in session.get_inputs()]
+        names = checked_outputs(inputs, [[value.name] for value in session.get_outputs()])
 
-    def run(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return dict(zip(names, session.run(names, inputs), strict=True))
+    def run(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        found = session.run(names, inputs_by_name(batch, inputs))
+        return dict(zip(names, found, strict=True))
 
     return TokenIdsEngine(folder, run, *_FAULTS)

@@ -10,7 +10,7 @@ import openvino
 
 from bert_tf.base.processor import usable_cores
 from bert_tf.config.registries import BFLOAT16, INT8
-from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of
+from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of, inputs_by_name
 from bert_tf.serving.signatures import ONNX_FILE, OPENVINO_FILE, OPENVINO_INT8_FILE
 
 # OpenVINO's plugin for CPUs gives the thread that loads it a stack for signals, and frees it with
@@ -36,17 +36,15 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
                 "ENABLE_CPU_PINNING": False,  # other processes may use the cores
             },
         )
+        names = [value.get_any_name() for value in compiled.inputs]
         # An output also has the names of inner nodes.
-        outputs = checked_outputs(
-            [value.get_any_name() for value in compiled.inputs],
-            [output.get_names() for output in compiled.outputs],
-        )
+        outputs = checked_outputs(names, [output.get_names() for output in compiled.outputs])
     requests = threading.local()  # a request serves one thread at a time
 
     def run(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if not hasattr(requests, "own"):
             requests.own = compiled.create_infer_request()
-        found = requests.own.infer(inputs, share_inputs=True)
+        found = requests.own.infer(inputs_by_name(inputs, names), share_inputs=True)
         return {name: found[place] for place, name in enumerate(outputs)}
 
     return TokenIdsEngine(folder, run, RuntimeError)

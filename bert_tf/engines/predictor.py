@@ -14,7 +14,7 @@ from bert_tf.base.library_output import quiet_in_ipython
 from bert_tf.config.bert_file import read_task
 from bert_tf.config.registries import AUTO
 from bert_tf.config.sections.scoring import BEST, top_of
-from bert_tf.data.tables.cells import cell_text, texts_of
+from bert_tf.data.tables.cells import cell_text, columns_of_texts, texts_of
 from bert_tf.data.tables.text_files import has_surrogates
 from bert_tf.engines.engine import Engine
 from bert_tf.engines.registry import exported_folder, resolve_engine
@@ -248,9 +248,14 @@ def _unpredictable(number: int, fault: Fault) -> UsageError:
 def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: str) -> Any:
     """Return the value of an input: a text, or a list of texts from one or several columns."""
     names = [column] if isinstance(column, str) else column
-    if not all(each in row for each in names):
+    if not all(each in row for each in columns_of_texts(names)[0]):
         names = [name]
     values = [_python_value(row.get(each)) for each in names]
+    optional = 0 if isinstance(column, str) else len(columns_of_texts(names)[1])
+    while optional and _is_missing(values[-1]):  # a row with fewer texts than columns
+        values.pop()
+        names = names[:-1]
+        optional -= 1
     if any(map(_is_missing, values)):
         missing = column if isinstance(column, str) else " and ".join(column)
         raise UsageError(f"{place}: has no value for {missing!r}, which the model reads")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ from bert_tf.engines.registry import EngineEntry
 from bert_tf.serving.signatures import IDS_INPUTS, ONNX_FILE, OPENVINO_FILE
 from bert_tf.tasks.base.host_task import HostRows
 from bert_tf.tasks.registry import declared_task, host_task_from_settings
-from bert_tf.weights.graph_names import MOST_BYTES, OUTPUTS, POSITIONS
+from bert_tf.weights.graph_names import MOST_BYTES, NAMES, OUTPUTS, POSITIONS
 
 # From the inputs of a graph to its outputs, by name.
 RunGraph = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
@@ -69,11 +69,11 @@ class TokenIdsEngine(CallingEngine):
         return {name: _as_array(values) for name, values in predicted.items()}
 
     def graph_inputs(self, columns: dict[str, list[Any]]) -> list[dict[str, np.ndarray]]:
-        """Return the inputs of the graph for rows of `predict`, one sequence each."""
+        """Return the inputs of a new graph for rows of `predict`, one sequence each."""
         given: list[dict[str, np.ndarray]] = []
 
         def record(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-            given.append(inputs)
+            given.append(inputs_by_name(inputs, NAMES.values()))
             return self._run(inputs)
 
         TokenIdsEngine(self.path, record).predict(columns, batch_tokens=1)
@@ -192,12 +192,27 @@ def checked_outputs(inputs: Collection[str], outputs: Iterable[Collection[str]])
     Raises:
         ValueError: the graph has another origin.
     """
-    if not {*IDS_INPUTS} <= {*inputs} <= {*IDS_INPUTS, POSITIONS}:
+    names = {*inputs} - {POSITIONS}
+    if names not in ({*NAMES}, {*NAMES.values()}):
         raise ValueError(f"its inputs are {', '.join(sorted(inputs))}")
     found = [[name for name in OUTPUTS if name in names] for names in outputs]
     if not all(found):
         raise ValueError("its outputs have other names")
     return [names[0] for names in found]
+
+
+def inputs_by_name(
+    inputs: Mapping[str, np.ndarray], names: Collection[str]
+) -> dict[str, np.ndarray]:
+    """Return the inputs of a batch by a graph's own names for them.
+
+    Args:
+        inputs: by the names of `IDS_INPUTS`, and POSITIONS.
+        names: of the inputs of the graph, checked by `checked_outputs`.
+    """
+    return {
+        name if name in names else NAMES.get(name, name): values for name, values in inputs.items()
+    }
 
 
 def _first_file(folder: Path, names: Iterable[str]) -> Path | None:

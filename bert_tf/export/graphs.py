@@ -16,7 +16,6 @@ from bert_tf.export.libraries import HuggingFaceFormat
 from bert_tf.export.loading import TrainedModel
 from bert_tf.serving.signatures import ONNX_FILE, ONNX_INT8_FILE, OPENVINO_FILE, OPENVINO_INT8_FILE
 from bert_tf.tasks.base.declaration import TaskCard
-from bert_tf.weights.graph_names import MASK, TYPE_IDS, WORD_IDS
 from bert_tf.weights.model_directory import model_tensors
 from bert_tf.weights.onnx_graph import onnx_model
 
@@ -52,12 +51,7 @@ class GraphFormat(HuggingFaceFormat):
             "from transformers import AutoTokenizer",
             f"model = {self.runner}",
             'tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")',
-            'tokens = tokenizer(["some text"], return_tensors="np")',
-            "inputs = {",
-            f'    "{WORD_IDS}": tokens["input_ids"],',
-            f'    "{MASK}": tokens["attention_mask"],',
-            f'    "{TYPE_IDS}": tokens["token_type_ids"],',
-            "}",
+            'inputs = dict(tokenizer(["some text"], return_tensors="np"))',
             f"print({self.call})",
             "```",
             *super().loading(card, lowercase=lowercase),

@@ -49,7 +49,7 @@ def onnx_model(
 ) -> onnx.ModelProto:
     """Build the graph of a model, with its weights.
 
-    Inputs are `input_word_ids`, `input_mask` and `input_type_ids`, int64 [batch, length], both axes
+    Inputs are `input_ids`, `attention_mask` and `token_type_ids`, int64 [batch, length], both axes
     free. Outputs are float32, by architecture:
 
     - `BertForSequenceClassification`: `logits` [batch, labels].

@@ -131,6 +131,19 @@ def instead_of_folder(folder: str, endings: Collection[str]) -> str:
         folder: the path.
         endings: of readable files.
     """
+    found = glob_of_folder(folder, endings)
+    if found is None:
+        return f"no file in it ends in {', '.join(endings)}; name the files to read"
+    return f"name its files, e.g. {shlex.quote(found)}"
+
+
+def glob_of_folder(folder: str, endings: Collection[str]) -> str | None:
+    """Return the glob for most files of a folder; None without a readable one.
+
+    Args:
+        folder: the path.
+        endings: of readable files.
+    """
     shallow: collections.Counter[str] = collections.Counter()
     deep: collections.Counter[str] = collections.Counter()
     for path in _first_files(folder):
@@ -142,10 +155,10 @@ def instead_of_folder(folder: str, endings: Collection[str]) -> str:
             if path.parent == PurePath(folder):
                 shallow[ending] += 1
     if not deep:
-        return f"no file in it ends in {', '.join(endings)}; name the files to read"
+        return None
     ending, number = (shallow or deep).most_common(1)[0]
     wildcard = "*" if shallow[ending] == number else "**"
-    return f"name its files, e.g. {shlex.quote(f'{folder}/{wildcard}{ending}')}"
+    return f"{folder}/{wildcard}{ending}"
 
 
 def _first_files(folder: str) -> list[PurePath]:

@@ -215,7 +215,7 @@ class JobCall:
         resolved = self.resolve(config, given, assignments)
         with filtered_third_party_output(verbose=verbose) as (own_stderr, log):
             console = Console(own_stderr, quiet=quiet, journal=None if log is None else log.write)
-            options = RunOptions(console=console, log=log, **how)
+            options = RunOptions(console=console, log=log, config_file=config, **how)
             try:
                 manifest = self.run(resolved, options)
             except Exception as error:

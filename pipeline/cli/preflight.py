@@ -74,7 +74,13 @@ def check_request(
         InputError: a file is damaged.
     """
     config = sections[0]
-    inputs = (each for section in sections for each in _inputs(section))
+    may_be_none = isinstance(config, ScoreConfig) and config.update
+    inputs = (
+        each
+        for section in sections
+        for each in _inputs(section)
+        if not (may_be_none and GLOB_MARK.search(each[2]) and not list_local(each[2]))
+    )
     faults = [path_fault(reads, spelling, path) for spelling, reads, path in inputs]
     if any(faults):
         raise ConfigError(list(filter(None, faults)))
@@ -292,6 +298,8 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
     """Return the manifest of an output that is surely finished, and made from the same inputs."""
     output = str(getattr(config, "output", ""))
     if not output or "://" in output or getattr(config, "dry_run", False):
+        return None
+    if getattr(config, "update", False):  # the job looks at each output
         return None
     manifest = read_manifest(output) if Path(output).exists() else None
     if manifest is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,10 @@ from pipeline.jobs.task_reports import (
     write_evaluation,
 )
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
-from pipeline.outputs.manifest import rejects_path
+from pipeline.outputs.manifest import read_manifest, rejects_path
 from pipeline.outputs.place import check_finished, exported_model
+
+_MOST_STEPS = 8  # from a model to what it was trained on
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
@@ -79,9 +82,11 @@ def _evaluate(
 ) -> None:
     output = Path(config.output)
     check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
+    if known := list(_warn_of_training_rows(config, record.identity["inputs"])):
+        record.warn(known)
     if chosen is not None:
         options.console.info(f"engine: {chosen.name}")
-        record.extra = {"engine": config.engine, "precision": config.precision}
+        record.extra |= {"engine": config.engine, "precision": config.precision}
     best = best_model_of(config.model)
     if best is not None:
         options.console.info(f"{config.model}: {best}")
@@ -107,6 +112,33 @@ def _evaluate(
     record.metrics = results.metrics
     log_results(options.console, results)
     record.list_rejects(rejects_path(output), len(source.rejects))
+
+
+def _warn_of_training_rows(
+    config: EvaluateConfig, inputs: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """Say that the rows are those that the model was trained on, if manifests know it."""
+    digests = {each["sha256"] for each in inputs if each["key"] == "data"}
+    for path in _trained_on(config.model, digests):
+        yield (
+            f"{config.data}: the model was trained on these rows ({path}), so the metrics say how "
+            "well it remembers them, not how well it predicts others; evaluate on other rows"
+        )
+
+
+def _trained_on(model: str, digests: Collection[str], depth: int = 0) -> list[str]:
+    """Return the training files of one of some SHA-256, of the model or what it was made of."""
+    folder = Path(model)
+    manifest = read_manifest(folder) or (folder.name == "best" and read_manifest(folder.parent))
+    if not manifest or depth > _MOST_STEPS:
+        return []
+    found = []
+    for each in manifest.get("inputs", []):
+        if each.get("key") == "train" and each.get("sha256") in digests:
+            found.append(str(each["path"]))
+        elif each.get("key") in ("run", "source") and Path(each["path"]).is_dir():
+            found += _trained_on(each["path"], digests, depth + 1)
+    return found
 
 
 def _chosen_engine(config: EvaluateConfig) -> ChosenEngine | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,12 +17,21 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import read_task
 from bert_tf.config.registries import FLOAT32
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
+from bert_tf.data.tables.rejects import Reject, read_rejects, write_rejects
 from bert_tf.embeddings.settings import EMBEDDING, EmbedderSettings
 from bert_tf.engines.choice import ChosenEngine, measured_speeds, possible_engines, trial_candidates
 from bert_tf.tasks.profile.drift import Drift
-from pipeline.beam.storage import use_storage_options
-from pipeline.outputs.job import JobRecord, RunOptions
-from pipeline.outputs.manifest import read_manifest, report_path
+from pipeline.beam.storage import list_stored, use_storage_options
+from pipeline.beam.stored_path import path_of
+from pipeline.outputs.job import JobRecord, JobSpec, RunOptions
+from pipeline.outputs.manifest import (
+    BEFORE_UPDATE,
+    check_made_by,
+    check_no_differences,
+    read_manifest,
+    rejects_path,
+    report_path,
+)
 from pipeline.outputs.place import check_place, exported_model, read_marker
 from pipeline.report.rows.scored_page import page_of_scores, write_explained
 from pipeline.scoring.blocks import check_tables, first_texts
@@ -32,7 +41,15 @@ from pipeline.scoring.output_rows import with_last_cell
 from pipeline.scoring.parts import Fact
 from pipeline.scoring.plan import ScoringPlan, make_plan
 from pipeline.scoring.running import TableJob, preview, threads_per_worker
+from pipeline.scoring.tables import ScoredTable
+from pipeline.scoring.updating import (
+    begin_update,
+    manifest_before,
+    plan_update,
+    rejects_of,
+)
 
+_CHOSEN = ("engine", "precision")  # keys that an update takes from the run before
 _TRIAL_ROWS = 4096  # in the first block; fewer are scored before a trial has ended
 
 
@@ -126,6 +143,9 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     """
     use_storage_options(runner.options, runner.runner)
     config = dataclasses.replace(config, model=exported_model(config.model, options.console))
+    if config.update and not any(map(list_stored, config.input)):
+        options.console.info(f"{', '.join(config.input)}: no file matches yet; nothing to do")
+        return {}
     plan = make_plan(config)
     options.console.warn(*_single_texts(plan))
     job = Scoring(config=config, model=config.model, plan=plan, runner=runner, options=options)
@@ -135,7 +155,36 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         candidates = engine_candidates(config, job.saved(), runner)
         return preview(plan, options.console, engine=describe_candidates(candidates))
     with job.spec.holding(options.console) as check_held:
+        if config.update:
+            return _update(job, check_held)
         return job.with_engine().run(check_held)
+
+
+def _update(job: Scoring, check_held: Callable[[], None]) -> dict[str, Any]:
+    """Score the tables of a folder that are new or have changed; return the manifest."""
+    console, folder = job.options.console, path_of(job.config.output)
+    before = None if job.options.overwrite else manifest_before(folder)
+    if before is not None:
+        check_made_by(job.config.output, before, job.spec.command)
+        saved = before.get("config", {})
+        differing = [key for key in job.spec.different_keys(saved) if key not in _CHOSEN]
+        check_no_differences(job.config.output, job.spec.differences(saved, differing))
+    update = plan_update(job.plan, folder, before, job.spec.checked_inputs)
+    if not update.plan.tables:
+        console.info(f"{job.config.output}: all inputs are scored already; nothing to do")
+        return {**(before or {}), "already_done": True}
+    total = quantity(len(job.plan.tables), "input")
+    console.info(f"{job.config.output}: {len(update.plan.tables):,} of {total} to score")
+    chosen = dataclasses.replace(
+        job,
+        plan=update.plan,
+        kept=update.kept,
+        kept_rejects=rejects_of(folder, update.kept),
+    ).with_engine(before)
+    begin_update(folder, before)
+    manifest = chosen.run(check_held)
+    (folder / BEFORE_UPDATE).unlink(missing_ok=True)
+    return manifest
 
 
 def _single_texts(plan: ScoringPlan) -> Iterator[str]:
@@ -167,8 +216,19 @@ class Scoring(TableJob):
 
     config: ScoreConfig
     engine: ChosenEngine | None = None
+    kept: tuple[ScoredTable, ...] = ()  # that are up to date, beside those of the plan
+    kept_rejects: tuple[Reject, ...] = ()  # of these
 
     label: ClassVar[str] = "scoring"
+
+    @property
+    def inputs(self) -> dict[str, list[str]]:
+        kept = {f"input[{table.name}]": [table.source] for table in self.kept}
+        return {**super().inputs, **kept}
+
+    @property
+    def spec(self) -> JobSpec:
+        return dataclasses.replace(super().spec, is_update=self.config.update)
 
     def saved(self) -> Mapping[str, Any]:
         """Return the config of the job that made or began the output; empty for a new one."""
@@ -180,11 +240,15 @@ class Scoring(TableJob):
         saved = marker.get(name) or made.get(name)
         return saved if isinstance(saved, Mapping) else made
 
-    def with_engine(self) -> Scoring:
-        """Return the job with the engine of the run to resume, or the fastest in a trial."""
+    def with_engine(self, before: Mapping[str, Any] | None = None) -> Scoring:
+        """Return the job with the engine of the run to resume, or the fastest in a trial.
+
+        Args:
+            before: manifest of the run that is updated; None for another job.
+        """
         config = self.config
         console = self.options.console
-        saved = self.saved()
+        saved = self.saved() if before is None else before.get("config", {})
         candidates = engine_candidates(config, saved, self.runner)
         check_tables(self.plan, console)
         engine = choose_engine(candidates, self.plan, self.runner, console)
@@ -282,6 +346,9 @@ class Scoring(TableJob):
             "vector_extensions": vector_extensions(),
             **record.extra,
         }
+        if self.kept_rejects:
+            path = rejects_path(self.config.output)
+            write_rejects(path, [*self.kept_rejects, *read_rejects(path)])
         record.made = [(table.output, f"{table.source} with predictions") for table in plan.tables]
         page = report_path(self.config.output)
         write_text_atomically(page, page_of_scores(self.config, plan, counts, drift))

@@ -80,7 +80,8 @@ def filling_folder(
         found = "an unfinished run with the same config; resuming it"
         if spec.is_extended(_saved_values(marked, config)):
             found = f"a run with fewer {spec.extendable_key}; extending it"
-        options.console.info(f"{folder}: found {found}")
+        if not spec.is_update:
+            options.console.info(f"{folder}: found {found}")
         for path in (folder, *_folders_in(folder)):
             remove_leftovers(path)
     make_folders(folder)

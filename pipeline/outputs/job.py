@@ -19,6 +19,7 @@ from bert_tf.base.errors import InputError, RowsRejected
 from bert_tf.base.files import RemotePath, remove, write_text_atomically
 from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.base.wording import quantity, shown_number
+from bert_tf.config.resolve import read_yaml_sections
 from bert_tf.config.section import Section, fields_of, former_defaults
 from bert_tf.data.tables.rejects import write_rejects
 from bert_tf.training.memory import releasing_graphs
@@ -33,6 +34,7 @@ from pipeline.outputs.manifest import (
     already_finished,
     are_same_contents,
     changed_inputs,
+    changed_since_made,
     check_made_by,
     check_no_differences,
     config_key,
@@ -78,6 +80,7 @@ class JobSpec:
         temporary: folder of intermediate data, in an output folder or beside a file; removed at the
             end.
         may_be_remote: whether the work only writes by paths of `path_of`.
+        is_update: whether files are added to a finished folder.
         open_keys: keys that the user has left to the job, before the config had the choices of an
             earlier run.
     """
@@ -92,6 +95,7 @@ class JobSpec:
     reads_inputs_first: bool = False
     temporary: Path | None = None
     may_be_remote: bool = False
+    is_update: bool = False
     open_keys: tuple[str, ...] = ()
 
     @property
@@ -176,6 +180,7 @@ class RunOptions:
         strict: whether warnings about the result are errors.
         is_part: whether another job runs this one and reports its result.
         log: kept beside the output once the job begins its work.
+        config_file: given by `--config`; None without one.
     """
 
     overwrite: bool = False
@@ -185,6 +190,7 @@ class RunOptions:
     console: Console = dataclasses.field(default_factory=Console)
     is_part: bool = False
     log: JobLog | None = None
+    config_file: str | None = None
 
 
 @dataclasses.dataclass
@@ -200,6 +206,8 @@ class JobRecord:
         extra: further manifest keys (schema, vocabulary hash, …).
         made: paths to show to the user, with a description of each.
         timings: seconds by stage.
+        output: path of the output.
+        config_file: given by `--config`; None without one.
     """
 
     console: Console
@@ -213,6 +221,8 @@ class JobRecord:
     made: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     next_command: list[str] | None = None
     timings: dict[str, float] = dataclasses.field(default_factory=dict)
+    output: str = ""
+    config_file: str | None = None
 
     def warn(self, warnings: list[str]) -> None:
         """Log warnings, and store them in the manifest."""
@@ -226,7 +236,27 @@ class JobRecord:
         write_marker(spec.place.marker, config)
 
     def suggest(self, command: str, *positional: str, **flags: str) -> None:
-        """Set the suggested next command."""
+        """Set the suggested next command.
+
+        A config file that has a section of the command is named instead of what that section says.
+
+        Args:
+            command: its name.
+            *positional: its arguments.
+            **flags: values by flag; those of an input that this job has made win over the section.
+        """
+        section: dict[str, Any] = {}
+        if self.config_file is not None and "config" not in flags:
+            section = read_yaml_sections(self.config_file).get(command.replace("-", "_"), {})
+        if section:
+            made = {path for path, _ in self.made} | {str(self.output)}
+            kept = {
+                name: value
+                for name, value in flags.items()
+                if name not in section or (value in made and section[name] != value)
+            }
+            flags = {"config": str(self.config_file), **kept}
+            positional = () if "task" in section else positional
         options = (text for name, value in flags.items() for text in (f"--{name}", value))
         self.next_command = ["bert-pipeline", command, *positional, *options]
 
@@ -307,10 +337,17 @@ def run_job(
         if finished is not None:
             keep_seconds(place.seconds, finished["timings"]["total"])
             manifest_path(spec.output).unlink()  # the old manifest is void once we write
-        record = JobRecord(options.console, identity, check_held)
+        record = JobRecord(
+            options.console,
+            identity,
+            check_held,
+            output=spec.output,
+            config_file=options.config_file,
+        )
         record.changed_inputs = functools.partial(
             changed_inputs, spec.inputs, states, identity["inputs"]
         )
+        options.console.warn(*changed_since_made(identity["inputs"]))
         return _make(spec, options, body, record)
 
 

@@ -32,6 +32,7 @@ from pipeline.outputs.place import OutputPlace
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)
 _MOST_BYTES = 4096
+_TRIES = 1000  # against other processes, of which one at a time wins
 # Markers on storage without locks are renewed, and count as left behind after several renewals
 # have failed. Storage gets this time to agree on who wrote last, and as many reads to list it.
 _BEAT_SECONDS = 30.0
@@ -90,7 +91,7 @@ def holding_output(
 
 def _lock(path: Path, output: str, console: Console) -> int | None:
     """Open and lock the file; None if there is nothing to lock."""
-    while True:
+    for _ in range(_TRIES):
         try:
             make_folders(path.parent)
             descriptor = _open(path)
@@ -125,6 +126,8 @@ def _lock(path: Path, output: str, console: Console) -> int | None:
         if _is_at(descriptor, path):
             return descriptor
         os.close(descriptor)  # its last holder has removed it since it was opened
+    # /proc and /sys answer like a folder that another process removes again and again.
+    raise UsageError(f"{output}: no folder or file can be made there; choose another --output")
 
 
 def _open(path: Path) -> int | None:

@@ -28,7 +28,11 @@ SECONDS = ".seconds"
 INPUTS = ".inputs.json"
 # A job's notes on its folder: manifest, config and inputs while it is being made, seconds so far,
 # lock, and logs.
-JOB_FILES = ("manifest.json", "config.yaml", INPUTS, SECONDS, LOCK, LOG, LOG + OLDER)
+BEFORE_UPDATE = ".before-update.json"  # the manifest of a folder to which files are added
+JOB_FILES = (
+    *("manifest.json", "config.yaml", INPUTS, BEFORE_UPDATE),
+    *(SECONDS, LOCK, LOG, LOG + OLDER),
+)
 # Of a run. They change when it is continued; checkpoints hold their own checksums, and
 # metrics.jsonl has the numbers of the events.
 WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard", "tracking")
@@ -231,6 +235,23 @@ def input_fingerprints(inputs: Inputs, checked: CheckedInputs) -> list[dict[str,
         for key, paths in inputs.items()
         for path in paths
     ]
+
+
+def changed_since_made(fingerprints: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say which input files are not what the manifest beside them says; a line each."""
+    lines = []
+    for each in fingerprints:
+        path = Path(str(each["path"]))
+        if "://" in str(each["path"]) or not path.is_file():
+            continue
+        with suppress(InputError):  # a damaged manifest says nothing about the file
+            made = (read_manifest(path) or {}).get("outputs", [])
+            if any(it["path"] == path.name and it["sha256"] != each["sha256"] for it in made):
+                lines.append(
+                    f"{path}: has changed since bert-pipeline made it, as "
+                    f"{manifest_path(path).name} shows; it is used as it is now"
+                )
+    return lines
 
 
 def input_states(inputs: Inputs) -> dict[str, list[tuple[str, int, int]]]:

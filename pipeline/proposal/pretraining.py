@@ -26,6 +26,7 @@ from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.dialect import name_without_compression
 from bert_tf.data.tables.text_files import file_encoding
 from pipeline.beam.files import FileInfo, match_files
+from pipeline.beam.globs import FORMAT_OF_ENDING, glob_of_folder
 from pipeline.proposal.config_text import commented_yaml, config_file, time_line
 from pipeline.proposal.corpus_facts import CorpusFacts, facts_lines, look_at_corpus
 from pipeline.proposal.pretraining_recipe import (
@@ -244,6 +245,10 @@ def propose_pretraining(
         UsageError: no such file; a key is unknown; the file to write exists.
         InputError: the corpus has no text.
     """
+    place = source.rstrip("/") or source
+    if Path(place).is_dir() and (found := glob_of_folder(place, FORMAT_OF_ENDING)) is not None:
+        console.info(f"{source}: is a folder; reading {found}")
+        source = found
     files = match_files((source,))
     target = config_file(output or f"{_stem(source)}-pretrain.yaml", overwrite=overwrite)
     given = given_settings(source, target, assignments)

@@ -14,6 +14,7 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, NoRowsError, UsageError
 from bert_tf.base.files import write_text_atomically
+from bert_tf.data.tables.cells import columns_of_texts
 from bert_tf.data.tables.detectors import ROW_DETECTORS
 from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.judged import SHOWN_ROWS, ReadValues, first_values, judge, report
@@ -68,6 +69,8 @@ class RowBlock:
         texts: by name of the model's input, of each row a text or a list of texts.
         words: of each row; None where rows are texts.
         rejects: rows that cannot be used.
+        rejected_rows: of each reject its row and cells, like those above, if they are kept; of what
+            is no row those of an empty one.
     """
 
     reference: BlockReference
@@ -78,6 +81,7 @@ class RowBlock:
     texts: dict[str, list[Any]]
     words: list[list[str]] | None
     rejects: list[Reject]
+    rejected_rows: list[tuple[str, dict[str, Any]]] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -212,6 +216,9 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
             block = _without_faulty_rows(table, block, plan, sources)
             for row in block.rows:
                 keys.update(dict.fromkeys(row))
+            if plan.columns.keeps_rejected:
+                for _, rejected in block.rejected_rows:
+                    keys.update(dict.fromkeys(rejected or ()))
             if len(keys) > _MOST_KEYS:
                 raise InputError(
                     f"{table.source}: its rows have more than {_MOST_KEYS:,} different keys, so it "
@@ -279,7 +286,11 @@ def _without_notes(table: ScoredTable, block: TableBlock) -> TableBlock:
     if block.header is None or not formats.issubset(DELIMITED_FORMATS):
         return block
     rows = [{name: row[name] for name in block.columns} for row in block.rows]
-    return dataclasses.replace(block, rows=rows)
+    rejected = [
+        (raw, row and {name: row[name] for name in block.columns})
+        for raw, row in block.rejected_rows
+    ]
+    return dataclasses.replace(block, rows=rows, rejected_rows=rejected)
 
 
 def _without_faulty_rows(
@@ -327,13 +338,17 @@ def open_blocks(
     if sources.keys() <= set(fixed_columns(table.source, plan.open_table)):
         sources = {name: name for name in sources}
     lists = [columns for columns in sources.values() if isinstance(columns, tuple)]
+    parts = [columns_of_texts(columns) for columns in lists if len(columns) > 1]
     blocks = read_table_blocks(
         table.source,
         dialect=plan.dialect,
         block_rows=plan.block_rows,
         text_columns=[column for column in sources.values() if isinstance(column, str)],
-        value_columns=[name for columns in lists if len(columns) > 1 for name in columns],
-        list_columns=[columns[0] for columns in lists if len(columns) == 1],
+        value_columns=[name for filled, _ in parts for name in filled],
+        list_columns=[
+            *(columns[0] for columns in lists if len(columns) == 1),
+            *(name for _, optional in parts for name in optional),
+        ],
         max_rows=max_rows,
         console=console,
         opener=plan.open_table,
@@ -354,6 +369,19 @@ def _input_values(block: TableBlock, plan: ScoringPlan, sources: Sources) -> dic
     return values | {name: [""] * len(block.rows) for name in plan.columns.empty_inputs}
 
 
+def _rejected_rows(block: TableBlock) -> list[tuple[str, dict[str, Any]]]:
+    """Return rejected rows and their cells; those of an empty row for what is no row."""
+    empty, cells = "{}", dict[str, Any]()
+    if block.header is not None:
+        width = len(block.columns) + block.header.empty_columns
+        empty = block.header.delimiter * (width - 1)
+        cells = dict.fromkeys(block.columns, "")
+    return [
+        (raw or empty, cells if row is None else {name: row[name] for name in row})
+        for raw, row in block.rejected_rows
+    ]
+
+
 def _write_block(
     table: ScoredTable, block: TableBlock, number: int, plan: ScoringPlan, sources: Sources
 ) -> BlockReference:
@@ -368,6 +396,7 @@ def _write_block(
         "texts": _input_values(block, plan, sources),
         "words": None if words is None else row_words(block, str(sources[words.column])),
         "rejects": [dataclasses.asdict(reject) for reject in block.rejects],
+        "rejected_rows": _rejected_rows(block) if plan.columns.keeps_rejected else [],
     }
     text = json.dumps(content)
     files = plan.files(table.number, number)

@@ -21,6 +21,7 @@ from pipeline.scoring.tables import CONLL
 
 DELIMITED_FORMATS = ("csv", "tsv")
 EXPLANATION = "explanation"
+REJECTED = "rejected"
 _FLAT_FORMATS = (*DELIMITED_FORMATS, "parquet")
 
 
@@ -38,6 +39,7 @@ class ScoringColumns:
         probabilities: those that are added to the predictions; None for none.
         has_explanations: whether there is a last column for those of some rows.
         label_sets: sets of labels that are added; None for none.
+        keeps_rejected: whether there is a column for the reasons of rejects.
         renamed: new names of added columns, by the task's names.
         can_rename: whether the command has `--rename`.
         words: of rows that are lists of words, whose column is the only one of `sources`; None
@@ -54,6 +56,7 @@ class ScoringColumns:
     probabilities: RowProbabilities | None = None
     has_explanations: bool = False
     label_sets: LabelSets | None = None
+    keeps_rejected: bool = False
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
     can_rename: bool = True
     words: WordsDeclaration | None = None
@@ -146,6 +149,8 @@ class ScoringColumns:
             return EXPLANATION
         if self.label_sets is not None and self.set_name == column:
             return self.label_sets.name
+        if self._name(REJECTED) == column:
+            return REJECTED
         assert self.probabilities is not None
         return self.probabilities.name
 
@@ -184,6 +189,8 @@ class ScoringColumns:
         if self.label_sets is not None:
             for row, labels in zip(rows, self.label_sets.values(predicted), strict=True):
                 row[self.set_name] = labels
+        if self.keeps_rejected:
+            rows = [{**row, self._name(REJECTED): None} for row in rows]
         if self.probabilities is None:
             return rows
         values = self.probabilities.values(predicted, texts)
@@ -193,6 +200,11 @@ class ScoringColumns:
             name = self._name(self.probabilities.name)
             added = [{name: value} for value in values]
         return [{**row, **more} for row, more in zip(rows, added, strict=True)]
+
+    def rejected_cells(self, reason: str, output_format: str) -> dict[str, Any]:
+        """Return the cells that are added to a rejected row that is kept."""
+        empty = dict.fromkeys(self.added(output_format))
+        return {**empty, self._name(REJECTED): reason}
 
     def _columns(self, output_format: str) -> list[tuple[str, FieldKind]]:
         fields = self.fields
@@ -209,6 +221,8 @@ class ScoringColumns:
         columns = [(self._name(field.name), field.kind) for field in fields]
         if self.label_sets is not None:
             columns.append((self.set_name, "json"))
+        if self.keeps_rejected:
+            columns.append((self._name(REJECTED), "text"))
         if self.probabilities is None:
             return columns
         if self._is_flat(output_format):
@@ -273,6 +287,7 @@ def scoring_columns(
         fields=_added_fields(config, declared.predictions),
         row_fault=declared.row_fault,
         outcome_faults=declared.outcome_faults,
+        keeps_rejected=config.keep_rejected,
         probabilities=RowProbabilities.of(declared, task, config.scores, config.model),
         label_sets=_label_sets(config),
         has_explanations=config.explain > 0,

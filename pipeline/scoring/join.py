@@ -128,6 +128,7 @@ class SourceRows:
         self, table: ScoredTable, plan: ScoringPlan, columns: Collection[str] | None = None
     ):
         self._source = table.source
+        self._keeps_rejected = plan.columns.keeps_rejected
         self._open = contextlib.ExitStack()
         stream, file = self._open.enter_context(open_parquet(table.source, plan.open_table))
         stored = file.schema_arrow
@@ -154,8 +155,10 @@ class SourceRows:
         self._open.close()
 
     def next_kept(self, files: BlockFiles, rows: int) -> pa.Table:
-        """Return the next block's rows without rejects, as many as its part has."""
-        rejected = [reject.line for reject in read_rejects(files.rejects)]
+        """Return the next block's rows, as many as its part has; rejects only if they are kept."""
+        rejected: list[int] = []
+        if not self._keeps_rejected:
+            rejected = [reject.line for reject in read_rejects(files.rejects)]
         first = self._taken + 1
         all_rows = self._next(rows + len(rejected))
         is_kept = np.ones(len(all_rows), bool)

@@ -59,7 +59,8 @@ def part_line(
         return json.dumps(dict(predictions), ensure_ascii=False)
     if table.source_format == "jsonl":  # its own text stays
         added = json.dumps(dict(predictions), ensure_ascii=False)
-        line = f"{raw[:-1].rstrip()}, {added[1:]}"
+        start = raw[:-1].rstrip()
+        line = f"{start}{', ' if start != '{' else ''}{added[1:]}"
         if output_format == "tsv":
             # Only to reject the row now: its cells are made when the keys of all rows are known.
             delimited_line(cells_of_object(line, list(json.loads(line))), output_format)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from bert_tf.tasks.profile.drift import Counts, DriftReference
 from bert_tf.tasks.profile.texts import text_counts
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.blocks import BlockReference, RowBlock
-from pipeline.scoring.output_rows import UnwritableRowError, part_line
+from pipeline.scoring.output_rows import TSV_BREAKS, UnwritableRowError, part_line
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 
 
@@ -93,7 +93,8 @@ def finished_rows(reference: BlockReference, plan: ScoringPlan) -> int | None:
         is_whole = done["sha256"] == _sha256_of_part(reference.files)
     except FileNotFoundError:
         return None
-    return int(done["rows_out"] + sum(done["rejected"].values())) if is_whole else None
+    left_out = 0 if plan.columns.keeps_rejected else sum(done["rejected"].values())
+    return int(done["rows_out"] + left_out) if is_whole else None
 
 
 def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
@@ -132,6 +133,10 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
                 abstained += 1
         except UnwritableRowError as error:
             rejects.append(Reject(table.source, block.lines[index], str(error)))
+    if plan.columns.keeps_rejected:
+        numbered = [(block.lines[index], line) for index, line in zip(written, lines, strict=True)]
+        numbered += _rejected_lines(block, rejects, plan)
+        lines = [line for _, line in sorted(numbered, key=lambda each: each[0])]
     text = "".join(f"{line}\n" for line in lines)
     write_text_atomically(block.reference.files.part, text)
     if plan.marked is not None:
@@ -142,7 +147,8 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
         sizes = [len(cells[plan.columns.set_name]) for cells in added]
         facts |= {Fact.SET_LABELS: sum(sizes), Fact.SETS_EMPTY: sizes.count(0)}
     if (table.source_format, table.output_format) == ("jsonl", "parquet"):
-        facts[Fact.KINDS] = kinds_of(map(json.loads, block.raw_rows))
+        rejected = [raw for raw, _ in block.rejected_rows]
+        facts[Fact.KINDS] = kinds_of(map(json.loads, [*block.raw_rows, *rejected]))
     if plan.decision is not None and plan.decision[1] in scored.predicted:
         counts, _ = np.histogram(scored.predicted[plan.decision[1]], SCORE_BINS, (0.0, 1.0))
         facts[Fact.SCORES] = counts.tolist()
@@ -183,6 +189,34 @@ def _tokenizer(model: str) -> HostTokenizer:
     """Make the tokenizer of a model, once in a process."""
     vocabulary = read_folder_vocabulary(Path(model))
     return HostTokenizer(vocabulary.vocab, lowercase=vocabulary.lowercase)
+
+
+def _rejected_lines(
+    block: RowBlock, rejects: Sequence[Reject], plan: ScoringPlan
+) -> Iterator[tuple[int, str]]:
+    """Yield the line number of each rejected row, and the row with empty predictions.
+
+    Args:
+        block: has the rows of its own rejects.
+        rejects: those, then those whose cells or predictions cannot be written.
+        plan: the plan.
+    """
+    table = plan.tables[block.reference.table]
+    cells_of = block.cells or [{} for _ in block.raw_rows]
+    usable = dict(zip(block.lines, zip(block.raw_rows, cells_of, strict=True), strict=True))
+    written = block.rejected_rows + [usable[each.line] for each in rejects[len(block.rejects) :]]
+    for reject, (raw, cells) in zip(rejects, written, strict=True):
+        reason = reject.reason + (f" ({reject.detail})" if reject.detail else "")
+        added = plan.columns.rejected_cells(TSV_BREAKS.sub(" ", reason), table.output_format)
+        if not added.keys().isdisjoint(cells):  # it has a column of a prediction
+            raw, cells = "{}", {}
+        given = None if block.cells is None else cells
+        options = {"delimiter": block.delimiter, "escapes": plan.escapes_formulas}
+        try:
+            line = part_line(table, raw, given, added, **options)
+        except UnwritableRowError:
+            line = part_line(table, "{}", dict.fromkeys(cells, ""), added, **options)
+        yield reject.line, line
 
 
 def finish_part(

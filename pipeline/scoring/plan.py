@@ -31,7 +31,7 @@ from pipeline.beam.stored_path import path_of
 from pipeline.outputs.place import check_finished
 from pipeline.scoring.columns import DELIMITED_FORMATS, ScoringColumns, scoring_columns
 from pipeline.scoring.label_next import MarkedRows, candidates_for
-from pipeline.scoring.tables import ScoredTable, list_tables
+from pipeline.scoring.tables import CONLL, ScoredTable, list_tables
 
 WEIGHTS = "model.safetensors"
 _SHOWN = 30  # least certain rows on the page
@@ -172,6 +172,18 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         lambda given, known: words_column(tables[0], dialect, given, known),
         lambda name: any(has_column(each.source, name, dialect, open_input) for each in tables),
     )
+    if config.keep_rejected and any(table.output_format == CONLL for table in tables):
+        raise UsageError(
+            "--keep-rejected: columns of CoNLL have no place for a reason; write .jsonl"
+        )
+    if config.keep_rejected and (config.explain or config.label_next is not None):
+        raise UsageError(
+            "--keep-rejected: cannot be combined with --explain and --label-next; leave one out"
+        )
+    # Rows are found again by their place among the scored ones of a block.
+    marked = None
+    if not config.keep_rejected:
+        marked = _marked_rows(config, declared_task(task, config.model))
     engine = possible_engines(config.engine, config.precision, config.model)[0]
     threshold = _threshold(config)
     below = config.abstain_below if threshold is None else threshold.below
@@ -192,7 +204,7 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         abstention=abstention,
         threshold=threshold,
         drift=_drift_reference(config),
-        marked=_marked_rows(config, declared_task(task, config.model)),
+        marked=marked,
         label_next=config.label_next,
         explains=config.explain > 0,
         decision=_decision(declared_task(task, config.model)),

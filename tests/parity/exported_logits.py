@@ -2,8 +2,9 @@
 
     python tests/parity/exported_logits.py FOLDERS.json OUTPUT.npz
 
-FOLDERS.json maps a name to `folder`, `auto_class` and the model's input: `input_ids`,
-`attention_mask` and `token_type_ids`. A weight that the folder lacks, or has too many, is an error.
+FOLDERS.json maps a name to `folder`, `auto_class` and the model's input: `inputs` with `input_ids`,
+`attention_mask` and `token_type_ids`, or `texts`, a list for each side of pairs. A weight that the
+folder lacks, or has too many, is an error.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ def main(cases: Path, output: Path) -> None:
             assert not loading[kind], (name, kind, loading[kind])
         tokenizer = transformers.AutoTokenizer.from_pretrained(case["folder"])
         assert len(tokenizer) == model.config.vocab_size, name
+        if "texts" in case:  # one list, or those of both texts of pairs
+            inputs = tokenizer(*case["texts"], padding=True, truncation=True, return_tensors="pt")
+        else:
+            inputs = {key: torch.tensor(values) for key, values in case["inputs"].items()}
         with torch.no_grad():
-            outputs = model.eval()(
-                **{key: torch.tensor(values) for key, values in case["inputs"].items()}
-            )
+            outputs = model.eval()(**inputs)
         for key in _OUTPUTS:
             if outputs.get(key) is not None:
                 found[f"{name}/{key}"] = outputs[key].numpy()

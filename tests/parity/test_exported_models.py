@@ -20,7 +20,13 @@ from bert_tf.export.model_card import card_of
 from bert_tf.export.registry import FORMATS
 from bert_tf.export.saved_model import text_module
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.tasks.registry import PRETRAINED_TASKS, TASKS, served_task_from_settings
+from bert_tf.serving.row_batches import single_batch
+from bert_tf.tasks.registry import (
+    PRETRAINED_TASKS,
+    TASKS,
+    served_task_from_settings,
+    with_task_of_weights,
+)
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 
 PYTHON = os.environ.get("BERT_PARITY_PYTHON")
@@ -155,3 +161,41 @@ def test_automatic_classes_compute_equal_logits(tmp_path, kind):
         np.testing.assert_allclose(
             values[chosen], theirs[other][chosen], rtol=0, atol=TOLERANCE, err_msg=name
         )
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+def test_folders_without_a_task_read_pairs_and_texts_as_transformers_does(tmp_path, task):
+    """Cross-encoders and models of entailment, in folders that do not say what they read."""
+    if PYTHON is None:
+        pytest.skip("BERT_PARITY_PYTHON is not set: `make parity` names one with the library")
+    trained_model(task, tmp_path / "model")
+    (tmp_path / "model" / "task.json").unlink()
+    (tmp_path / "model" / "SHA256SUMS").unlink()
+    console = Console(io.StringIO())
+    directory = with_task_of_weights(read_model_directory(tmp_path / "model"), console)
+    assert directory.task["is_pair_optional"]
+    trained = load_trained_model(directory)
+    texts = ["a b c", "d", "e f g h i j k l m n o p q r s t u v w x y z a b c d e f g h i j k"]
+    pairs = ["x y", "z z z z", "a b c d e f g h i j k l m n o p q r s t u v w x y z"]
+    sides = {"pairs": [texts, pairs], "single": [texts]}
+    cases = {
+        name: {
+            "folder": str(tmp_path / "model"),
+            "auto_class": "AutoModelForSequenceClassification",
+            "texts": values,
+        }
+        for name, values in sides.items()
+    }
+    (tmp_path / "cases.json").write_text(json.dumps(cases))
+    command = [PYTHON, str(SCRIPT), str(tmp_path / "cases.json"), str(tmp_path / "theirs.npz")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    theirs = np.load(tmp_path / "theirs.npz")
+    host = trained.task.host()
+    tokenizer = trained.tokenizer
+    for name, second in (("pairs", pairs), ("single", [""] * len(texts))):
+        rows = host.encode(tokenizer, {"text": texts, "text_pair": second})
+        batch = single_batch(rows.sequences, tokenizer.pad_id)
+        ours = trained.task.sequence_outputs(trained.model, batch)["logits"].numpy()
+        np.testing.assert_allclose(ours, theirs[f"{name}/logits"], rtol=0, atol=TOLERANCE)
+    assert np.abs(theirs["pairs/logits"] - theirs["single/logits"]).max() > 100 * TOLERANCE

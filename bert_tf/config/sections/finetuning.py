@@ -330,6 +330,12 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
 class LabelErrorsSection(Section, section_name="label_errors"):
     """Keys of `label-errors`, before those of a fine-tuning in the order of bases."""
 
+    # `init` writes the section of `finetune`, which fits the same rows.
+    read_instead: ClassVar[tuple[str, tuple[str, ...]] | None] = (
+        "finetune",
+        ("output", "eval", "eval_fraction", "report_to", "min_ceiling", "seeds", "grid"),
+    )
+
     eval: str | None = advanced("unused: all rows are checked", None, affects_output=False)
     eval_fraction: FractionBelowOne = advanced("unused, as eval", 0.0, affects_output=False)
     dry_run: bool = advanced("unused, as eval", False, affects_output=False)

@@ -324,6 +324,17 @@ class ScoreConfig(ColumnsSection, section_name="score"):
     dry_run: bool = option(
         "read the first rows of each input and show the output columns, without writing", False
     )
+    keep_rejected: bool = option(
+        "keep rows that are rejected, in their places: with empty predictions and the reason in "
+        "the column rejected, so that there are as many rows as in the input",
+        False,
+    )
+    update: bool = option(
+        "for schedulers, with a folder as output: score the inputs that are new or have changed "
+        "since the last run, resume one that was killed, and exit with 0 if there is nothing to do",
+        False,
+        affects_output=False,
+    )
     precision: str = option(
         "numeric precision of the inference engine (auto: int8 if exported with it, else "
         "bfloat16 if processor and engine support it; bfloat16 changes the third or fourth "

@@ -52,10 +52,11 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
         columns: one column has a list of texts and numbers, its JSON text, or `named_texts`.
 
     Returns:
-        The texts; None if the one column has something else.
+        The texts, without empty ones at the end if two are left; None if the one column has
+        something else.
     """
     if len(columns) > 1:
-        return [cell_text(row.get(name)) for name in columns]
+        return _without_empty_end([cell_text(row.get(name)) for name in columns])
     value = row.get(columns[0])
     if (named := named_texts(value)) is not None:
         return [text for _, text in named]
@@ -63,7 +64,22 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
         value = list_in_text(value)
     if not isinstance(value, list) or any(isinstance(item, list | dict) for item in value):
         return None
-    return [cell_text(item) for item in value]
+    return _without_empty_end([cell_text(item) for item in value])
+
+
+_LEAST_TEXTS = 2
+
+
+def columns_of_texts(columns: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return those of several columns, one for each text, that every row fills, and the others."""
+    return columns[:_LEAST_TEXTS], columns[_LEAST_TEXTS:]
+
+
+def _without_empty_end(texts: list[str]) -> list[str]:
+    """Leave out empty texts at the end, as of rows with fewer choices than columns."""
+    while len(texts) > _LEAST_TEXTS and not texts[-1].strip():
+        texts.pop()
+    return texts
 
 
 _NAMES_OF_TEXTS = ("label", "key", "id", "name", "letter")

@@ -45,6 +45,19 @@ def table_format_by_name(path: str) -> str | None:
     return TABLE_FORMATS.get(PurePosixPath(name_without_compression(path)).suffix)
 
 
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+
+
+def spreadsheet_advice(path: str) -> str | None:
+    """Return what to do with a spreadsheet, by its name; None for other files."""
+    if not name_without_compression(path).endswith(_SPREADSHEETS):
+        return None
+    return (
+        f"{path}: is a spreadsheet; save its sheet as CSV (in Excel: Save As, CSV UTF-8) and give "
+        "that file"
+    )
+
+
 INVALID_UTF8 = "invalid UTF-8"
 
 

@@ -73,10 +73,15 @@ class Reject:
     line: int  # its first line, counted from 1 (Parquet: the row); 0 where the format has none
     reason: str  # one of few constant texts, so that rejects can be counted by it
     detail: str = ""  # what was found there, empty if the reason says it all
+    # its number in a spreadsheet, the header being 1, where line ends in cells make it another one
+    # than the line; 0 if it is the same, or the format has no lines
+    row: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that a line of a rejects file has."""
         entry: dict[str, Any] = {"source": self.source, "line": self.line, "reason": self.reason}
+        if self.row:
+            entry["row"] = self.row
         if self.detail:
             entry["detail"] = self.detail
         return entry
@@ -87,8 +92,9 @@ class Reject:
 
     @property
     def place(self) -> str:
-        """`file:line`, or the file alone."""
-        return f"{self.source}:{self.line}" if self.line else self.source
+        """Return `file:line`, with the row if it has another number, or the file alone."""
+        row = f" (row {self.row:,})" if self.row else ""
+        return f"{self.source}:{self.line}{row}" if self.line else self.source
 
     def __str__(self) -> str:
         return f"{self.place}: {self.reason}" + (f" ({self.detail})" if self.detail else "")
@@ -233,7 +239,8 @@ def read_rejects(path: str | Path) -> Iterator[Reject]:
     with path.open(encoding="utf-8") as stream:
         for line in stream:
             entry = json.loads(line)
-            yield Reject(entry["source"], entry["line"], entry["reason"], entry.get("detail", ""))
+            more = entry.get("detail", ""), entry.get("row", 0)
+            yield Reject(entry["source"], entry["line"], entry["reason"], *more)
 
 
 def write_rejects(path: str | Path, rejects: Iterable[Reject]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,7 @@ from bert_tf.data.tables.dialect import (
     TABLE_FORMATS,
     TableBudget,
     TableDialect,
+    spreadsheet_advice,
     table_format_by_name,
 )
 from bert_tf.data.tables.formats.delimited import ParsedRow, TableHeader, read_delimited_rows
@@ -47,6 +49,7 @@ from bert_tf.data.tables.rejects import Reject, RejectTally, keeping_rejects, no
 from bert_tf.data.tables.text_files import Opener, open_local
 
 _ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
+_LINE_END = re.compile(r"\r\n?|\n")
 _FIRST_ROWS = 1024  # that show what is in the columns
 _MOST_CHARACTERS = 1 << 26  # read at once, and a row; fewer rows than asked for where they are long
 
@@ -64,6 +67,10 @@ class TableBlock:
     raw_rows: list[str]  # the same rows as in the file, without their line ends; of Parquet as JSON
     lines: list[int]  # the line each row starts on, counted from 1
     rejects: list[Reject]  # rows of this range of the file that cannot be used
+    # of each reject the row as in the file and its values; "" and None if it is no row
+    rejected_rows: list[tuple[str, dict[str, Any] | None]] = dataclasses.field(default_factory=list)
+    # the row of each line where these differ, see `Reject.row`
+    row_of_line: dict[int, int] = dataclasses.field(default_factory=dict)
 
     @property
     def rows_in(self) -> int:
@@ -92,16 +99,26 @@ class TableBlock:
             faults: of each usable row, reason and detail; None if it can be used.
         """
         found = list(zip(self.lines, faults, strict=True))
-        rejects = [Reject(source, line, *fault) for line, fault in found if fault is not None]
+        rejects = [
+            Reject(source, line, *fault, row=self.row_of_line.get(line, 0))
+            for line, fault in found
+            if fault is not None
+        ]
         if not rejects:
             return self
         kept = [index for index, (_, fault) in enumerate(found) if fault is None]
+        rejected = [
+            (self.raw_rows[index], self.rows[index])
+            for index, (_, fault) in enumerate(found)
+            if fault is not None
+        ]
         return dataclasses.replace(
             self,
             rows=[self.rows[index] for index in kept],
             raw_rows=[self.raw_rows[index] for index in kept],
             lines=[self.lines[index] for index in kept],
             rejects=[*self.rejects, *rejects],
+            rejected_rows=[*self.rejected_rows, *rejected],
         )
 
 
@@ -121,6 +138,8 @@ class FileRows:
     source: str  # the file
     lines: list[int]  # the line each usable row starts on, counted from 1
     rejects: list[Reject]  # rows that cannot be used
+    # the row of each line where these differ, see `Reject.row`
+    row_of_line: dict[int, int] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -152,7 +171,10 @@ class FileRows:
         """
         if not faults:
             return self
-        found = [Reject(self.source, self.lines[row], *fault) for row, fault in faults.items()]
+        found = [
+            Reject(self.source, line, *fault, row=self.row_of_line.get(line, 0))
+            for line, fault in ((self.lines[row], fault) for row, fault in faults.items())
+        ]
         rejects = [*self.rejects, *found]
         if len(faults) == len(self):
             rejects.sort(key=lambda reject: reject.line)
@@ -205,6 +227,8 @@ def table_format(path: str | Path) -> str:
     format_name = table_format_by_name(str(path))
     if Path(path).is_dir():
         raise UsageError(f"{path}: is a folder; give a file in it")
+    if format_name is None and (advice := spreadsheet_advice(str(path))) is not None:
+        raise UsageError(advice)
     if format_name is None:
         raise UsageError(
             f"{path}: format unknown; the name must end in {', '.join(TABLE_FORMATS)}, "
@@ -298,6 +322,25 @@ def read_table_blocks(
     yield from blocks_of_rows(path, rows, columns, block_rows, header=header, **needed)
 
 
+class RowCounter:
+    """Counts the rows of a delimited file as spreadsheets do, blank lines included."""
+
+    def __init__(self) -> None:
+        self._inside = 0  # line ends in the cells of the rows so far
+
+    def number(self, line: int, raw: str) -> int:
+        """Return the number of a row, in file order; 0 if it is the number of its line.
+
+        Args:
+            line: the line it starts on.
+            raw: the row as in the file; "" for a row without line ends in its cells.
+        """
+        inside = self._inside
+        if "\n" in raw or "\r" in raw:
+            self._inside += len(_LINE_END.findall(raw))
+        return line - inside if inside else 0
+
+
 def first_rows(path: str | Path, dialect: TableDialect = PLAIN) -> TableBlock | None:
     """Read the first rows of a table with all of their columns; None if there are none.
 
@@ -344,6 +387,7 @@ def blocks_of_rows(
     """
     kinds = _kinds(needed)
     allow_empty = needed.get("allow_empty", False)
+    counter = RowCounter() if header is not None else None
     is_usable = False
     tally = RejectTally()
     while parsed_rows := _taken(rows, block_rows):
@@ -355,12 +399,17 @@ def blocks_of_rows(
             header=header, columns=columns, rows=[], raw_rows=[], lines=[], rejects=[]
         )
         for line, raw, row in parsed_rows:
+            number = 0 if counter is None else counter.number(line, raw)
+            if number:
+                block.row_of_line[line] = number
             if isinstance(row, Reject):
-                block.rejects.append(row)
+                block.rejects.append(dataclasses.replace(row, row=number) if number else row)
+                block.rejected_rows.append(("", None))
                 continue
             for name, kind in kinds.items():
                 if fault := cell_fault(row, name, kind=kind, allow_empty=allow_empty):
-                    block.rejects.append(Reject(str(path), line, *fault))
+                    block.rejects.append(Reject(str(path), line, *fault, row=number))
+                    block.rejected_rows.append((raw, row))
                     break
             else:
                 block.rows.append(row)
@@ -395,6 +444,7 @@ def read_table(
     columns: dict[str, list[str]] = {name: [] for name in _kinds(needed)}
     lines: list[int] = []
     rejects: list[Reject] = []
+    row_of_line: dict[int, int] = {}
     with keeping_rejects(rejects):
         for block in read_table_blocks(
             path, dialect=dialect, max_rows=max_rows, needed_only=True, console=console, **needed
@@ -408,9 +458,12 @@ def read_table(
             budget.add(block.rows_in, ())
             lines.extend(block.lines)
             rejects.extend(block.rejects)
+            row_of_line.update(block.row_of_line)
         if not lines:
             raise nothing_usable(path, rejects)
-    return Table(source=str(path), columns=columns, lines=lines, rejects=rejects)
+    return Table(
+        source=str(path), columns=columns, lines=lines, rejects=rejects, row_of_line=row_of_line
+    )
 
 
 def _taken(rows: Iterator[ParsedRow], most: int) -> list[ParsedRow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import collections
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
@@ -11,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
-from bert_tf.base.wording import quantity
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.wording import quantity, shortened
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.host_task import learned
 from bert_tf.tasks.base.labels import (
@@ -24,6 +25,7 @@ from bert_tf.tasks.base.labels import (
 )
 from bert_tf.tasks.base.table_task import Student
 
+_ROWS_OF_LABELS = 20  # in fewer, labels may all differ by chance
 _UNKNOWN = "label is not one the model knows"
 
 
@@ -43,6 +45,16 @@ class LabelTask(Student):
     @property
     def num_logits(self) -> int:
         return len(self.labels)
+
+    def check_labels_repeat(self, table: Table) -> None:
+        """Raise InputError if no two training rows share a label, as in a column of ids."""
+        counts = collections.Counter(self.flat_labels(table))
+        if len(table) >= _ROWS_OF_LABELS and len(counts) >= len(table) == counts.total():
+            raise InputError(
+                f"{table.source}: column {self.label_column!r} holds another value in each of "
+                f"{quantity(len(table), 'row')}, such as {shortened(next(iter(counts)))}, like a "
+                "column of ids; name the column of labels by --label-column"
+            )
 
     def rejecting_unknown(self, table: Table, console: Console) -> Table:
         """Reject, with warnings, rows with labels that the model does not know, once it knows any.

@@ -91,6 +91,7 @@ class ClassificationTask(LabelTask):
                 f"{table.source}: column {self.label_column!r} holds {labels[0]!r} in every row; "
                 "classification needs at least two labels"
             )
+        self.check_labels_repeat(table)
         if len(labels) > max(_FEW_LABELS, min(_MANY_LABELS, len(table) // 2)):
             console.warn(
                 f"{table.source}: column {self.label_column!r} holds {len(labels):,} labels in "

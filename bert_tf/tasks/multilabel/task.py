@@ -148,6 +148,7 @@ class MultiLabelTask(LabelTask):
                 "column of each label, --label-column A --label-column B, or fine-tune for a "
                 "single label per row"
             )
+        self.check_labels_repeat(table)
         self._warn_of_texts(table.source, sets, console)
         for label in (*self.label_columns, *self.label_names):
             if label not in labels:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import Fault, UsageError
-from bert_tf.data.tables.cells import named_texts
+from bert_tf.data.tables.cells import columns_of_texts, named_texts
 from bert_tf.data.tables.dialect import TableBudget, TableDialect
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.tables import FileRows, TableBlock, read_table_blocks
@@ -99,12 +99,13 @@ def read_choices(
     """
     questions = () if columns.question is None else (columns.question,)
     is_list = len(columns.choices) == 1
+    filled, optional = ((), columns.choices) if is_list else columns_of_texts(columns.choices)
     blocks = read_table_blocks(
         path,
         dialect=dialect,
         text_columns=(columns.context, *questions),
-        value_columns=(columns.label, *(() if is_list else columns.choices)),
-        list_columns=columns.choices if is_list else (),
+        value_columns=(columns.label, *filled),
+        list_columns=optional,
         max_rows=max_rows,
         console=console,
     )

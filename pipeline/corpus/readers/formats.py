@@ -18,6 +18,7 @@ from bert_tf.data.tables.dialect import (
     TableDialect,
     compression_of,
     name_without_compression,
+    spreadsheet_advice,
 )
 from pipeline.beam.files import FileInfo
 from pipeline.beam.globs import FORMAT_OF_ENDING
@@ -117,6 +118,8 @@ def format_of(path: str, config: CorpusSection) -> str:
     wiki_format = format_of_wiki_file(path)
     if wiki_format:
         return wiki_format
+    if (advice := spreadsheet_advice(path)) is not None:
+        raise UsageError(advice)
     choice = f"--set {config.section_name}.format={'|'.join(_READERS)}"
     name_it = f", or name the format of all files: {choice}" if config.section_name else ""
     raise UsageError(

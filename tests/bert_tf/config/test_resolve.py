@@ -1,10 +1,12 @@
 """YAML, then `--set`, then flags; unknown names are refused wherever they stand."""
 
 import pytest
+import yaml
 
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.resolve import resolve
 from bert_tf.config.sections import TrainConfig, VocabConfig
+from pipeline.cli.jobs import JOBS
 
 FLAGS = {"data": "data", "output": "run", "size": "tiny"}
 
@@ -204,3 +206,31 @@ def test_a_choice_of_on_and_off_takes_what_yaml_calls_so(tmp_path, written):
     path = tmp_path / "run.yaml"
     path.write_text(f"train:\n  packing: {written}\n")
     assert resolve(TrainConfig, config_file=str(path), flags=FLAGS).packing == "on"
+
+
+def test_label_errors_reads_what_init_wrote_for_finetune(tmp_path):
+    path = tmp_path / "rows.yaml"
+    values = {
+        "task": "classification",
+        "train": "train.csv",
+        "eval_fraction": 0.1,
+        "init": "minilm",
+        "output": "rows-classification",
+        "epochs": 4,
+        "text_column": "body",
+    }
+    path.write_text(yaml.safe_dump({"finetune": values}))
+    variants = JOBS["label-errors"].sections[0]
+    config = variants.resolve(config_file=str(path), flags={"output": "doubted"})
+    assert type(config).__name__ == "ClassificationLabelErrorsConfig"
+    assert (config.train, config.output, config.epochs) == ("train.csv", "doubted", 4)
+    assert (config.text_column, config.eval_fraction) == ("body", 0.0)
+    with pytest.raises(ConfigError, match=r"label_errors\.output: is required|--output"):
+        variants.resolve(config_file=str(path), flags={})
+    path.write_text(yaml.safe_dump({"finetune": {**values, "epoch": 3}}))
+    with pytest.raises(ConfigError, match=r"rows\.yaml: finetune\.epoch: unknown key"):
+        variants.resolve(config_file=str(path), flags={"output": "doubted"})
+    own = {**values, "epochs": 2, "output": "mine"}
+    del own["eval_fraction"]
+    path.write_text(yaml.safe_dump({"finetune": values, "label_errors": own}))
+    assert variants.resolve(config_file=str(path), flags={}).output == "mine"

@@ -180,6 +180,18 @@ def test_choices_are_a_list_or_several_columns():
     assert predictor.engine.columns["choices"] == [["x", "y"], ["u", "v", "w"]]
 
 
+def test_rows_may_have_fewer_choices_than_columns():
+    columns = {"context": "story", "question": None, "choices": ["first", "second", "third"]}
+    predictor = predictor_of({**CHOICES, "columns": columns})
+    more = [{"third": "z"}, {"third": None}, {"third": ""}, {}]
+    predictor.predict([{"story": "s", "first": "x", "second": "y", **each} for each in more])
+    assert predictor.engine.columns["choices"] == [["x", "y", "z"], *[["x", "y"]] * 3]
+    with pytest.raises(
+        UsageError, match=r"rows\[0\]: has no value for 'first and second and third"
+    ):
+        predictor.predict([{"story": "s", "first": "x", "third": "z"}])
+
+
 class Missing:
     """Compares as pandas.NA does."""
 

@@ -27,6 +27,7 @@ from bert_tf.export.loading import load_trained_model
 from bert_tf.export.registry import FORMATS
 from bert_tf.tasks.base.prediction_rows import prediction_rows
 from bert_tf.tasks.registry import declared_task
+from bert_tf.weights.graph_names import NAMES
 from bert_tf.weights.model_directory import read_model_directory
 
 TEXTS = [
@@ -300,6 +301,25 @@ def test_a_graph_that_loads_but_cannot_run_is_named(folders, tmp_path):
     engine = entry_of("onnxruntime").load(folder)
     with pytest.raises(InputError, match=r"model: damaged or not of bert-pipeline \(.+\)"):
         engine.predict({name: ["w1 w2"] for name in engine.input_names})
+
+
+@pytest.mark.slow  # exports a model
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
+def test_graphs_with_the_input_names_of_before_are_read(folders, tmp_path, name):
+    folder = shutil.copytree(folders["model.onnx"], tmp_path / "model")
+    (folder / "SHA256SUMS").unlink(missing_ok=True)
+    graph = onnx.load(folder / "model.onnx")
+    old = {new: old for old, new in NAMES.items()}
+    for value in graph.graph.input:
+        value.name = old.get(value.name, value.name)
+    for node in graph.graph.node:
+        node.input[:] = [old.get(each, each) for each in node.input]
+    onnx.save(graph, folder / "model.onnx")
+    engines = [entry_of(name).load(each) for each in (folder, folders["model.onnx"])]
+    rows = {each: ["w1 w2", "w3"] for each in engines[0].input_names}
+    before, now = (engine.predict(rows) for engine in engines)
+    for key, values in now.items():
+        np.testing.assert_array_equal(before[key], values)
 
 
 @pytest.mark.slow  # exports models

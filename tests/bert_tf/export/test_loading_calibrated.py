@@ -22,6 +22,7 @@ from bert_tf.export.loading import load_trained_model
 from bert_tf.export.model_card import card_of
 from bert_tf.export.registry import FORMATS
 from bert_tf.tasks.registry import served_task_from_settings, task_from_settings
+from bert_tf.weights.graph_names import NAMES
 from bert_tf.weights.model_directory import (
     load_all_weights,
     read_model_directory,
@@ -110,7 +111,7 @@ def openvino(folder, rows, _):
 
 
 def graph_inputs(rows):
-    return {name: values.astype(np.int64) for name, values in rows.items()}
+    return {NAMES[name]: values.astype(np.int64) for name, values in rows.items()}
 
 
 def google(folder, rows, directory):

@@ -12,6 +12,7 @@ from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.export.graphs import trained_graph
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.saved_model import reference_vectors, text_module
+from bert_tf.weights.graph_names import NAMES
 from bert_tf.weights.model_directory import read_model_directory
 from bert_tf.weights.sentence_transformers import write_recipe
 
@@ -55,7 +56,7 @@ def test_every_graph_makes_the_vectors_of_the_recipe(trained_with, pooling, norm
         wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
     np.testing.assert_allclose(got["embedding"], wanted, atol=1e-6)
     session = onnxruntime.InferenceSession(trained_graph(trained).SerializeToString())
-    inputs = {name: value.astype(np.int64) for name, value in batch.items()}
+    inputs = {NAMES[name]: value.astype(np.int64) for name, value in batch.items()}
     (of_onnx,) = session.run(["embedding"], inputs)
     np.testing.assert_allclose(of_onnx, wanted, atol=1e-5)
 

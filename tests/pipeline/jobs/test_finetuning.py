@@ -375,6 +375,18 @@ def test_the_ceiling_of_evaluation_rows_is_beside_their_metrics(place, finished,
     assert not (place / f"ceiling-{model}-refused" / "metrics.json").exists()
 
 
+@pytest.mark.parametrize("model", ["run", "run/best", "exported"])
+def test_an_evaluation_on_training_rows_is_warned_about(place, finished, exported, model):
+    for name, is_known in (("train.csv", True), ("eval.jsonl", False)):
+        said = io.StringIO()
+        output = place / f"known-{model.replace('/', '-')}-{is_known}"
+        values = {"model": place / model, "data": place / name, "output": output}
+        config = build_section(EvaluateConfig, {key: str(value) for key, value in values.items()})
+        manifest = evaluation.run(config, RunOptions(console=Console(said)))
+        assert ("the model was trained on these rows" in said.getvalue()) == is_known
+        assert any("trained on these" in note for note in manifest.get("notes", [])) == is_known
+
+
 @pytest.mark.parametrize("model", ["run", "exported"])
 def test_too_many_rejected_rows_end_an_evaluation_before_the_model_runs(
     place, finished, exported, model

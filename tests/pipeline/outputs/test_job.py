@@ -1,11 +1,16 @@
 """The frame around jobs: finished, unfinished, foreign and changed outputs."""
 
+import io
+import json
 import os
+from pathlib import Path
 
 import pytest
 
+from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from pipeline.outputs import job as job_module
+from pipeline.outputs.job import JobRecord
 from pipeline.outputs.manifest import (
     manifest_path,
     read_manifest,
@@ -86,6 +91,21 @@ def test_changed_input_is_refused(job):
     job.input.write_text("other")
     with pytest.raises(UsageError, match="the content of the inputs has changed"):
         job.run()
+
+
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_an_input_that_is_not_what_its_manifest_says_is_warned_about(
+    make_job, tmp_path, is_changed
+):
+    first, second = make_job(directory=False), make_job(directory=False)
+    first.output = tmp_path / "made.txt"
+    first.run()
+    if is_changed:
+        first.output.write_text("changed\n")
+    second.input, second.output = first.output, tmp_path / "copy.txt"
+    second.run()
+    warning = "made.txt: has changed since bert-pipeline made it, as made.txt.manifest.json shows"
+    assert (warning in second.said.getvalue()) == is_changed
 
 
 @pytest.mark.parametrize("can_resume", [True, False])
@@ -345,3 +365,23 @@ def test_a_job_that_has_read_its_inputs_before_only_warns(job):
     (note,) = job.run()["notes"]
     assert note == f"{job.input}: has changed or is gone since the job began"
     assert note in job.said.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        (None, "train --data data --output RUN --size tiny"),
+        ({"steps": 5}, "train --config run.yaml --data data --output RUN --size tiny"),
+        ({"data": "data", "output": "run", "size": "small"}, "train --config run.yaml"),
+        ({"data": "other", "size": "small"}, "train --config run.yaml --data data --output RUN"),
+    ],
+)
+def test_the_next_command_keeps_the_config_file(tmp_path, monkeypatch, section, expected):
+    monkeypatch.chdir(tmp_path)
+    document = {"preprocess": {"input": ["a.txt"]}, **({"train": section} if section else {})}
+    Path("run.yaml").write_text(json.dumps(document))
+    record = JobRecord(
+        Console(io.StringIO()), {}, lambda: None, output="data", config_file="run.yaml"
+    )
+    record.suggest("train", data="data", output="RUN", size="tiny")
+    assert " ".join(record.next_command) == f"bert-pipeline {expected}"

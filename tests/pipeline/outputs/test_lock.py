@@ -16,6 +16,7 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
+from pipeline.outputs import lock
 from pipeline.outputs.lock import holding_output
 from pipeline.outputs.manifest import LOCK, fingerprint
 from pipeline.outputs.place import OutputPlace
@@ -218,4 +219,18 @@ def test_a_file_that_is_removed_between_opening_and_locking_is_no_lock(tmp_path,
 
     monkeypatch.setattr(fcntl, "flock", flock_after_the_first_has_gone)
     with holding(tmp_path / "out"), pytest.raises(UsageError), holding(tmp_path / "out"):
+        pass
+
+
+@pytest.mark.parametrize("directory", [True, False])
+def test_a_place_where_nothing_can_be_made_is_refused(tmp_path, monkeypatch, directory):
+    """As /proc: folders seem to vanish whenever they are made."""
+
+    def fail(path):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(lock, "make_folders", fail)
+    place = OutputPlace(output=str(tmp_path / "there"), is_directory=directory)
+    refused = pytest.raises(UsageError, match="there: no folder or file can be made there")
+    with refused, holding_output(place, "score", Console(io.StringIO())):
         pass

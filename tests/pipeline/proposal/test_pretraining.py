@@ -16,6 +16,7 @@ from bert_tf.config.sections import PreprocessConfig, TrainConfig, VocabConfig
 from pipeline.beam.files import FileInfo
 from pipeline.cli.tools import init
 from pipeline.corpus.readers.formats import look_at_text
+from pipeline.proposal import pretraining
 from pipeline.proposal.corpus_facts import look_at_corpus
 from pipeline.proposal.pretraining import _look, propose_pretraining
 
@@ -120,6 +121,23 @@ def test_what_cannot_be_used_is_refused(
     with pytest.raises(error, match=message):
         propose_pretraining(name, assignments=assignments, console=Console(io.StringIO()))
     assert not list(tmp_path.glob("*.yaml"))
+
+
+def test_a_folder_is_read_by_the_glob_of_its_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "corpus" / "deep").mkdir(parents=True)
+    (tmp_path / "corpus" / "deep" / "a.txt").write_text("A text.\n")
+    read = []
+    monkeypatch.setattr(pretraining, "match_files", lambda patterns: read.append(patterns) or [])
+    monkeypatch.setattr(pretraining, "_look", lambda *given: read.append(given[1]) or 1 / 0)
+    for source in ("corpus", "corpus/", str(tmp_path / "corpus")):
+        said = io.StringIO()
+        with pytest.raises(ZeroDivisionError):
+            propose_pretraining(source, console=Console(said))
+        (patterns, given) = read[-2:]
+        assert patterns == (f"{source.rstrip('/')}/**.txt",)
+        assert given["input"] == patterns
+        assert f"{source}: is a folder; reading" in said.getvalue()
 
 
 def test_weights_are_for_tasks_alone(tmp_path):

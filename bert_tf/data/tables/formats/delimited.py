@@ -61,7 +61,7 @@ _OPENING_QUOTE = re.compile(rb'(?:^|[\t\n])"')
 _ESCAPED_QUOTE = b'\\"'
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
-# Line number, the row without its line end (empty if rejected), and cells or a reject
+# Line number, the row without its line end (empty of most rejects), and cells or a reject
 ParsedRow = tuple[int, str, dict[str, Any] | Reject]
 
 
@@ -288,12 +288,9 @@ class _RowReader:
         for place in np.flatnonzero(~is_blank).tolist():
             line = lines[place]
             if not is_row[place]:
-                raw = data[starts[place] : records.stops[place]].tobytes()
-                yield (
-                    line,
-                    "",
-                    row_reject(self.path, raw, records, place, self.header, self.dialect),
-                )
+                broken = data[starts[place] : records.stops[place]].tobytes()
+                reject = row_reject(self.path, broken, records, place, self.header, self.dialect)
+                yield line, broken.decode("utf-8", "replace"), reject
                 continue
             number, raw, row = next(remaining)
             if number in headers:

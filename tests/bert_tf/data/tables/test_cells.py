@@ -8,7 +8,8 @@ from bert_tf.data.tables.cells import texts_of
 @pytest.mark.parametrize(
     ("value", "texts"),
     [
-        (["a", 2, True, None], ["a", "2", "true", ""]),
+        (["a", None, 2, True], ["a", "", "2", "true"]),
+        (["a", 2, True, None, " "], ["a", "2", "true"]),
         ('["a", 2.50, "é"]', ["a", "2.5", "é"]),
         ([], []),
         ("", None),
@@ -38,4 +39,6 @@ def test_a_column_holds_a_list(value, texts):
 
 def test_several_columns_are_a_list():
     row = {"b": "[1]", "a": 2, "other": "x"}
-    assert texts_of(row, ["a", "b", "missing"]) == ["2", "[1]", ""]
+    assert texts_of(row, ["a", "missing", "b"]) == ["2", "", "[1]"]
+    assert texts_of(row, ["a", "b", "missing"]) == ["2", "[1]"], "without empty ones at the end"
+    assert texts_of(row, ["a", "missing"]) == ["2", ""], "but two are left"

@@ -19,7 +19,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables import tables
 from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.rejects import count_reasons, write_rejects
+from bert_tf.data.tables.rejects import count_reasons, read_rejects, write_rejects
 from bert_tf.data.tables.tables import first_rows, read_table, read_table_blocks, table_format
 
 
@@ -167,7 +167,9 @@ FAULTS = [
         for ending, compress in COMPRESS.items()
     ),
     ("not compressed", "a.csv.gz", b"id,text\n1,x\n", InputError, "damaged"),
-    ("unknown ending", "a.xlsx", b"", UsageError, "must end in .csv"),
+    ("unknown ending", "a.doc", b"", UsageError, "must end in .csv"),
+    ("spreadsheet", "a.xlsx", b"", UsageError, "is a spreadsheet; save its sheet as CSV"),
+    ("spreadsheet of LibreOffice", "a.ODS", b"", UsageError, "is a spreadsheet; save its sheet"),
     ("column missing", "a.csv", b"id,Texts\n1,a\n", UsageError, "did you mean 'Texts'"),
     ("key missing", "a.jsonl", b'{"txt": "a"}\n', UsageError, "did you mean 'txt'"),
 ]
@@ -401,3 +403,40 @@ def test_cells_that_are_needed_are_enough_without_a_header(tmp_path):
         assert [(each.line, each.reason) for each in table.rejects] == [(6, "too few cells")]
     block = next(read_table_blocks(tmp_path / "a.tsv", dialect=dialect, text_columns=["3"]))
     assert len(block.rejects) == 4  # whose rows are copied must have as many cells
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_rejects_name_the_row_of_a_spreadsheet_beside_the_line(tmp_path, end):
+    """As a spreadsheet numbers rows: the header is 1, and a blank line is a row."""
+    cells = [
+        ("id", "text"),
+        (1, "a"),
+        (2, "b\nb"),
+        (),
+        (3, ""),
+        (4, "c\n\nc", 5),
+        (6, ""),
+        (7, "d"),
+    ]
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows(cells)
+    path = tmp_path / "a.csv"
+    path.write_bytes(written.getvalue().replace("\n", end).encode())
+    table = read_table(path, text_columns=["text"])
+    assert table.columns["text"] == ["a", f"b{end}b", "d"]
+    found = [(reject.line, reject.row) for reject in table.rejects]
+    assert found == [(6, 5), (7, 6), (10, 7)]
+    assert table.rejects[0].place == f"{path}:6 (row 5)"
+    (faulty,) = table.rejecting({2: ("is odd", "")}).rejects[3:]
+    assert (faulty.line, faulty.row) == (11, 8)
+    entry = table.rejects[0].as_dict()
+    assert (entry["line"], entry["row"]) == (6, 5)
+    write_rejects(tmp_path / "rejects.jsonl", table.rejects)
+    assert list(read_rejects(tmp_path / "rejects.jsonl")) == table.rejects
+
+
+def test_rejects_of_plain_lines_have_no_other_number(tmp_path):
+    (tmp_path / "a.csv").write_text("text\na\n \nb,c\n")
+    table = read_table(tmp_path / "a.csv", text_columns=["text"])
+    assert [(reject.line, reject.row) for reject in table.rejects] == [(4, 0)]
+    assert "row" not in table.rejects[0].as_dict()

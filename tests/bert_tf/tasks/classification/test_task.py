@@ -19,6 +19,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.tasks.base.task import TaskData
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.evaluation import evaluate
 from bert_tf.tasks.running.finetuning import finetune
 
@@ -130,6 +131,17 @@ def test_rows_longer_than_the_model_are_refused(small_config, tmp_path, quiet_co
     config = small_config(task="classification", train=train, max_seq_length=65)
     with pytest.raises(UsageError, match="--max-seq-length 65: .* positions for 64"):
         finetune(config, quiet_console)
+
+
+@pytest.mark.parametrize("task", ["classification", "multilabel"])
+def test_a_column_of_ids_is_refused(small_config, tmp_path, quiet_console, task):
+    rows = [("a film", f"row {number}") for number in range(30)]
+    config = small_config(task=task, train=write_rows(tmp_path / "train.csv", rows))
+    message = "column 'label' holds another value in each of 30 rows, such as 'row 0', like a col"
+    with pytest.raises(InputError, match=message):
+        task_class(task).from_training(config, quiet_console)
+    again = write_rows(tmp_path / "again.csv", [*rows, rows[0]])
+    task_class(task).from_training(dataclasses.replace(config, train=again), quiet_console)
 
 
 @pytest.mark.parametrize(

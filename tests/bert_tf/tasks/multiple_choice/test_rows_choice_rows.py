@@ -66,10 +66,25 @@ def test_swag_as_it_is_published(tmp_path):
     assert rows.lines == [2, 6]
     assert rows.label_form == "number"
     assert reasons(rows) == [
-        (3, "column 'ending2' is empty", ""),
+        (3, "a choice is empty", "choice 2, from 0"),
         (4, "label is not the number of a choice", "'4', with choices 0 to 3"),
         (5, "label is not the number of a choice", "'-1', with choices 0 to 3"),
     ]
+
+
+def test_rows_may_have_fewer_choices_than_columns(tmp_path, objects):
+    header = "startphrase,sent1,sent2,ending0,ending1,ending2,ending3,label"
+    path = tmp_path / "swag.csv"
+    path.write_text(f"{header}\nc,A.,B,x,y,z,,2\nc,A.,B,x,y,,,1\nc,A.,B,x,,,,0\nc,A.,B,x,y,,,3\n")
+    rows = read(path, SWAG)
+    assert rows.choices == [["x", "y", "z"], ["x", "y"]]
+    assert rows.right.tolist() == [2, 1]
+    assert reasons(rows) == [
+        (4, "column 'ending1' is empty", ""),
+        (5, "label is not the number of a choice", "'3', with choices 0 to 1"),
+    ]
+    listed = read(objects(row(["a", "b", ""], 1), row(["a", "b", "c", None, " "], 2)))
+    assert listed.choices == [["a", "b"], ["a", "b", "c"]]
 
 
 def test_labels_that_are_texts(objects):

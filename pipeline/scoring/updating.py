@@ -1,0 +1,105 @@
+"""Which tables of an output folder are up to date, for `score --update`.
+
+A scheduler runs the same command again and again, while files are added and change. The manifest of
+the last finished run tells, by SHA-256, which tables were made by the same model from the same
+content: they stay as they are. While an update runs, that manifest is kept under another name, for
+an update that is killed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.errors import UsageError
+from bert_tf.base.files import write_text_atomically
+from bert_tf.base.json_files import read_if_sound, sealed
+from bert_tf.data.tables.rejects import Reject, read_rejects
+from pipeline.outputs.manifest import (
+    BEFORE_UPDATE,
+    INPUTS,
+    CheckedInputs,
+    fingerprint,
+    manifest_path,
+    read_manifest,
+    rejects_path,
+)
+from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.tables import ScoredTable
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Update:
+    """What is left to score of an output folder.
+
+    Attributes:
+        plan: the plan, of the tables that are left.
+        kept: the tables that are up to date.
+        before: manifest of the last finished run; None if there was none.
+    """
+
+    plan: ScoringPlan
+    kept: tuple[ScoredTable, ...]
+    before: Mapping[str, Any] | None
+
+
+def manifest_before(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest of the last finished run, also if an update of it was killed."""
+    manifest = read_manifest(folder) if folder.is_dir() else None
+    return manifest or read_if_sound(folder / BEFORE_UPDATE)
+
+
+def plan_update(
+    plan: ScoringPlan,
+    folder: Path,
+    before: Mapping[str, Any] | None,
+    checked: CheckedInputs,
+) -> Update:
+    """Find the tables that are not as the model makes them.
+
+    Args:
+        plan: the plan of all tables.
+        folder: the output.
+        before: manifest of the last finished run, with the same config; None for none.
+        checked: see `JobSpec.checked_inputs`.
+    """
+    if not plan.is_folder:
+        raise UsageError("--update: needs a folder as --output, with a file for each input")
+    if before is None:
+        return Update(plan=plan, kept=(), before=None)
+    known = {each["key"]: each["sha256"] for each in before.get("inputs", []) if "key" in each}
+    sizes = {each["path"]: each["bytes"] for each in before.get("outputs", [])}
+    is_same_model = known.get("model") == fingerprint(plan.model, checked["model"])["sha256"]
+
+    def is_kept(table: ScoredTable) -> bool:
+        output = folder / table.name
+        return (
+            is_same_model
+            and output.is_file()
+            and sizes.get(table.name) == output.stat().st_size
+            and known.get(f"input[{table.name}]") == fingerprint(table.source)["sha256"]
+        )
+
+    kept = tuple(filter(is_kept, plan.tables))
+    left = [table for table in plan.tables if table not in kept]
+    numbered = (dataclasses.replace(table, number=place) for place, table in enumerate(left))
+    return Update(plan=dataclasses.replace(plan, tables=tuple(numbered)), kept=kept, before=before)
+
+
+def begin_update(folder: Path, before: Mapping[str, Any] | None) -> None:
+    """Let a job fill a finished folder again: its manifest no longer vouches for it.
+
+    Inputs may have been added since an update was killed; its finished blocks name their own.
+    """
+    if before is not None:
+        write_text_atomically(folder / BEFORE_UPDATE, sealed(dict(before)))
+        manifest_path(folder).unlink(missing_ok=True)
+    (folder / INPUTS).unlink(missing_ok=True)
+
+
+def rejects_of(folder: Path, kept: Sequence[ScoredTable]) -> tuple[Reject, ...]:
+    """Return the rejects of kept tables, which an update puts before its own."""
+    sources = {table.source for table in kept}
+    return tuple(each for each in read_rejects(rejects_path(folder)) if each.source in sources)

@@ -1,0 +1,151 @@
+"""`score --update`: what a scheduler runs every night on a folder that files are added to."""
+
+import io
+import json
+
+import pytest
+from constant_engine import CONSTANT
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import RunnerConfig, ScoreConfig
+from bert_tf.engines.registry import ENGINES
+from pipeline.cli.preflight import check_request
+from pipeline.jobs import scoring
+from pipeline.outputs.job import RunOptions
+from pipeline.scoring import running
+
+TASK = {"task": "classification", "labels": ["fine"], "columns": {"text": "text", "label": "l"}}
+
+
+class Night:
+    """A model, a folder of inputs, and the command that a scheduler runs."""
+
+    def __init__(self, place):
+        self.place = place
+        for name in ("model", "new"):
+            (place / name).mkdir()
+        self.train(0.75)
+
+    def train(self, score):
+        (self.place / "model" / "constant.txt").write_text(f"fine {score}")
+        (self.place / "model" / "task.json").write_text(json.dumps(TASK))
+
+    def write(self, name, *texts):
+        rows = "".join(f"{text}\n" for text in texts)
+        (self.place / "new" / name).write_text(f"text\n{rows}")
+
+    def run(self, **values):
+        config = build_section(
+            ScoreConfig,
+            {
+                "model": str(self.place / "model"),
+                "input": [str(self.place / "new" / "*.csv")],
+                "output": str(self.place / "scored"),
+                "engine": "constant",
+                "update": True,
+                **values,
+            },
+        )
+        self.said = io.StringIO()
+        finished = check_request("score", [config], overwrite=False)
+        if finished is not None:
+            return finished
+        options = RunOptions(console=Console(self.said))
+        return scoring.run(config, RunnerConfig(), options)
+
+    def outputs(self):
+        return {
+            path.name: path.read_text().splitlines()[1:]
+            for path in sorted((self.place / "scored").glob("*.csv"))
+        }
+
+
+@pytest.fixture
+def night(tmp_path, monkeypatch):
+    monkeypatch.setitem(ENGINES, CONSTANT.name, CONSTANT)
+    return Night(tmp_path)
+
+
+def test_only_new_and_changed_files_are_scored(night):
+    assert night.run() == {}
+    assert "no file matches yet; nothing to do" in night.said.getvalue()
+    night.write("a.csv", "x")
+    night.write("b.csv", "y", "", "z")
+    assert night.run()["counts"]["rows_out"] == 3
+    kept = (night.place / "scored" / "a.csv").stat()
+    manifest = night.run()
+    assert manifest["counts"]["rows_out"] == 3
+    night.write("b.csv", "y", "", "new")
+    night.write("c.csv", "w")
+    manifest = night.run()
+    assert "2 of 3 inputs to score" in night.said.getvalue()
+    assert "unfinished" not in night.said.getvalue()
+    assert manifest["counts"]["rows_out"] == 3
+    assert night.outputs() == {
+        "a.csv": ["x,fine,0.75"],
+        "b.csv": ["y,fine,0.75", "new,fine,0.75"],
+        "c.csv": ["w,fine,0.75"],
+    }
+    now = (night.place / "scored" / "a.csv").stat()
+    assert (now.st_ino, now.st_mtime_ns) == (kept.st_ino, kept.st_mtime_ns)
+    keys = {each["key"] for each in manifest["inputs"]}
+    assert keys == {"model", "input[a.csv]", "input[b.csv]", "input[c.csv]"}
+    assert {each["path"] for each in manifest["outputs"]} >= {"a.csv", "b.csv", "c.csv"}
+    names = {path.name for path in (night.place / "scored").iterdir() if path.name[0] == "."}
+    assert names <= {".seconds"}
+
+
+def test_rejects_of_kept_files_stay_listed(night):
+    night.write("a.csv", "x", '"" y', "z")
+    night.write("b.csv", "y")
+    night.run()
+    night.write("b.csv", "y", '"" w')
+    night.run()
+    rejects = (night.place / "scored" / "rejects.jsonl").read_text().splitlines()
+    lines = [
+        (json.loads(each)["source"].rpartition("/")[2], json.loads(each)["line"])
+        for each in rejects
+    ]
+    assert lines == [("a.csv", 3), ("b.csv", 3)]
+
+
+def test_another_model_or_a_lost_output_is_scored_again(night):
+    night.write("a.csv", "x")
+    night.write("b.csv", "y")
+    night.run()
+    (night.place / "scored" / "a.csv").unlink()
+    night.run()
+    assert "1 of 2 inputs to score" in night.said.getvalue()
+    night.train(0.5)
+    night.run()
+    assert night.outputs() == {"a.csv": ["x,fine,0.5"], "b.csv": ["y,fine,0.5"]}
+
+
+def test_a_killed_update_goes_on_although_files_were_added(night, monkeypatch):
+    night.write("a.csv", "x")
+    night.run()
+    for number in range(3):
+        night.write("b.csv", f"y{number}")
+        night.write(f"c{number}.csv", "z")
+        with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+            patch.setattr(running, "join_parts", lambda *_: 1 / 0)
+            night.run()
+    manifest = night.run()
+    assert night.outputs() == {
+        "a.csv": ["x,fine,0.75"],
+        "b.csv": ["y2,fine,0.75"],
+        **{f"c{number}.csv": ["z,fine,0.75"] for number in range(3)},
+    }
+    assert manifest["counts"]["rows_out"] == 4  # a.csv was up to date all the time
+    assert night.run()["counts"]["rows_out"] == 4
+
+
+def test_another_config_and_a_single_file_are_refused(night):
+    night.write("a.csv", "x")
+    night.run()
+    with pytest.raises(UsageError, match="made with another config .*scores"):
+        night.run(scores="all")
+    with pytest.raises(UsageError, match="--update: needs a folder as --output"):
+        night.run(output=str(night.place / "one.csv"))
