@@ -115,7 +115,9 @@ def _pretraining(config: BertConfig, shape: StepShape, is_fused: bool) -> Any:
     }
     rates = tf.fill([STEPS_PER_PROGRAM], 1e-4)
     arguments = (stacked, tf.constant(STEPS_PER_PROGRAM), tf.constant(0), rates, 1)
-    return step._programs._program, arguments, STEPS_PER_PROGRAM
+    programs = step._programs
+    assert programs is not None  # the arithmetic has several steps in one program
+    return programs._program, arguments, STEPS_PER_PROGRAM
 
 
 def _finetuning(config: BertConfig, shape: StepShape, is_fused: bool) -> Any:

@@ -88,11 +88,16 @@ def main() -> None:
         programs[name][facts["layers"]] = (kernels, moved, memory)
     for name, by_layers in programs.items():
         (fewer, least), (more, most) = sorted(by_layers.items())[:2]
-        kernels, moved, memory = (
+        kernels_per_layer, moved_per_layer, memory_per_layer = (
             (high - low) / (more - fewer) for low, high in zip(least, most, strict=True)
         )
-        line = {"name": name, "kernels": kernels, "moved_gb": round(moved / 1e9, 3)}
-        print(json.dumps(line | {"memory_gb": round(memory / 1e9, 3)}))
+        line = {
+            "name": name,
+            "kernels": kernels_per_layer,
+            "moved_gb": round(moved_per_layer / 1e9, 3),
+            "memory_gb": round(memory_per_layer / 1e9, 3),
+        }
+        print(json.dumps(line))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from bert_tf.base.errors import NoRowsError, UsageError
 from bert_tf.config.bert_file import read_task
@@ -104,7 +104,7 @@ class ScoringPlan:
 
     def of_model(self, sha256: str) -> Self:
         """Add the identity, which depends on the SHA-256 of the model's folder too."""
-        decides = {
+        decides: dict[str, Any] = {
             "model": sha256,
             "engine": self.engine.name,
             "columns": self.columns.sources,

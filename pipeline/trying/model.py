@@ -72,7 +72,9 @@ class TriedModel:
         if fault:
             raise _unpredictable(fault)
         inputs = {name: [value] for name, value in values.items()}
-        predicted = self.predictor.engine.predict(inputs)
+        engine = self.predictor.engine
+        assert engine is not None  # only `check_row` has none
+        predicted = engine.predict(inputs)
         if declared.outcome_faults is not None:
             for fault in declared.outcome_faults(predicted).values():
                 raise _unpredictable(fault)

@@ -255,7 +255,8 @@ class TableTask(Task):
             InputError: no row can be used.
             UsageError: a column is missing.
         """
-        if self.is_pair_optional and not has_column(path, self.text_pair_column, dialect):
+        pair = self.text_pair_column if self.is_pair_optional else None
+        if pair is not None and not has_column(path, pair, dialect):
             single = dataclasses.replace(self, text_pair_column=None, is_pair_optional=False)
             return single.read(
                 path, console, dialect=dialect, max_rows=max_rows, more_columns=more_columns
