@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_json_object
@@ -104,7 +103,6 @@ def check_probes(
     path = folder / PROBES
     if not path.is_file():
         return
-    check_sums(folder, lambda each: each == PROBES)
     try:
         document = read_json_object(path)
         rows, known = document["rows"], document["scores"]
