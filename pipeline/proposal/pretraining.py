@@ -246,9 +246,10 @@ def propose_pretraining(
         InputError: the corpus has no text.
     """
     place = source.rstrip("/") or source
-    if Path(place).is_dir() and (found := glob_of_folder(place, FORMAT_OF_ENDING)) is not None:
-        console.info(f"{source}: is a folder; reading {found}")
-        source = found
+    texts_inside = glob_of_folder(place, FORMAT_OF_ENDING) if Path(place).is_dir() else None
+    if texts_inside is not None:
+        console.info(f"{source}: is a folder; reading {texts_inside}")
+        source = texts_inside
     files = match_files((source,))
     target = config_file(output or f"{_stem(source)}-pretrain.yaml", overwrite=overwrite)
     given = given_settings(source, target, assignments)

@@ -211,11 +211,13 @@ def _rejected_lines(
         if not added.keys().isdisjoint(cells):  # it has a column of a prediction
             raw, cells = "{}", {}
         given = None if block.cells is None else cells
-        options = {"delimiter": block.delimiter, "escapes": plan.escapes_formulas}
+        write_line = functools.partial(
+            part_line, delimiter=block.delimiter, escapes=plan.escapes_formulas
+        )
         try:
-            line = part_line(table, raw, given, added, **options)
+            line = write_line(table, raw, given, added)
         except UnwritableRowError:
-            line = part_line(table, "{}", dict.fromkeys(cells, ""), added, **options)
+            line = write_line(table, "{}", dict.fromkeys(cells, ""), added)
         yield reject.line, line
 
 
