@@ -118,7 +118,7 @@ CLASSIFICATION = TaskDeclaration(
     probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.classification.task:ClassificationTask",
     host="bert_tf.tasks.classification.metrics:ClassificationHost",
-    page="bert_tf.tasks.classification.metrics:sections",
+    page="bert_tf.tasks.classification.page:sections",
     columns=labeled_texts(
         "a label",
         names=LABEL_NAMES,

@@ -1,10 +1,10 @@
-"""Predicted sets of labels, thresholds, measures, and sections of the report page, in NumPy."""
+"""Predicted sets of labels, thresholds and measures, in NumPy."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,22 +13,7 @@ from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.explained import Outputs, PlacedRow, Target, logit_target
 from bert_tf.tasks.base.host_task import TableHost
 from bert_tf.tasks.base.labels import LabelMeasures, quotient
-from bert_tf.tasks.base.prediction_rows import json_values
-from bert_tf.tasks.base.report_sections import (
-    Section,
-    histogram,
-    label_section,
-    negative_logs,
-    table_by_group,
-    table_by_length,
-    worst_rows,
-)
 from bert_tf.tasks.multilabel.options import MULTILABEL
-
-if TYPE_CHECKING:
-    from bert_tf.data.tables.tables import Table
-    from bert_tf.tasks.base.prediction_rows import TaskResults
-    from bert_tf.tasks.multilabel.task import MultiLabelTask
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -85,7 +70,7 @@ def label_set_metrics(
     return {
         "micro_f1": float(quotient(2 * right, given + there)),
         "macro_f1": macro["f1"],
-        "samples_f1": float(_row_f1(gold, predicted).mean()),
+        "samples_f1": float(row_f1(gold, predicted).mean()),
         "micro_precision": float(quotient(right, given)),
         "micro_recall": float(quotient(right, there)),
         "macro_precision": macro["precision"],
@@ -235,58 +220,7 @@ def thresholds_by_label(probabilities: np.ndarray, gold: np.ndarray) -> tuple[fl
     return tuple(shared if threshold is None else threshold for threshold in found)
 
 
-def sections(
-    task: MultiLabelTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
-) -> Iterator[Section]:
-    """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
-    gold = task.targets(source)["labels"]
-    sets = json_values(predicted["predicted_labels"])
-    names = task.gold(source)
-    chosen = task.membership(sets)
-    thresholds = np.broadcast_to(task.decision_thresholds or (0.5,), len(task.labels))
-    yield label_section(
-        results.report.details,
-        more={
-            "missed": ("count", (gold & ~chosen).sum(axis=0).tolist()),
-            "added wrongly": ("count", (chosen & ~gold).sum(axis=0).tolist()),
-            "threshold": ("number", thresholds.tolist()),
-        },
-    )
-    measures: dict[str, tuple[Any, np.ndarray]] = {
-        "all labels right": ("fraction", (gold == chosen).all(axis=1)),
-        "F1 of the row": ("fraction", _row_f1(gold, chosen)),
-    }
-    counts = gold.sum(axis=1)
-    yield table_by_group(
-        "By number of labels",
-        "labels of the row",
-        counts,
-        [f"{count}" for count in range(counts.max() + 1)],
-        measures,
-    )
-    yield histogram(
-        "Wrong labels of a row", "missed or added labels", "rows", (gold != chosen).sum(axis=1)
-    )
-    texts = task.texts(source)
-    yield table_by_length(texts, measures)
-    probabilities = np.asarray(predicted["probabilities"], np.float64)
-    losses = negative_logs(np.where(gold, probabilities, 1.0 - probabilities)).mean(axis=1)
-    yield worst_rows(
-        losses,
-        (gold != chosen).any(axis=1),
-        source.lines,
-        texts,
-        lambda row: {
-            "labels": ", ".join(names[row]) or "none",
-            "predicted": ", ".join(sets[row]) or "none",
-            "loss": f"{losses[row]:.3f}",
-        },
-        note="Rows with a wrong set of labels, by the mean over labels of the negative log "
-        "probability of having or not having it.",
-    )
-
-
-def _row_f1(gold: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def row_f1(gold: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """Return F1 of each row's labels, 1 if there are none and none are predicted; float [rows]."""
     right, of_both = (gold & chosen).sum(axis=1), gold.sum(axis=1) + chosen.sum(axis=1)
     return np.divide(2 * right, of_both, out=np.ones(len(gold)), where=of_both > 0)

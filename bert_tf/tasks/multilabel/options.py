@@ -115,6 +115,6 @@ MULTILABEL = TaskDeclaration(
     probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.multilabel.task:MultiLabelTask",
     host="bert_tf.tasks.multilabel.metrics:MultiLabelHost",
-    page="bert_tf.tasks.multilabel.metrics:sections",
+    page="bert_tf.tasks.multilabel.page:sections",
     columns=likely_columns,
 )

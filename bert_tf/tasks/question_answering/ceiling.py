@@ -15,7 +15,7 @@ import numpy as np
 from bert_tf.data.rows.windows import answer_tokens, window_targets
 from bert_tf.tasks.base.ceiling import CERTAIN, Cause
 from bert_tf.tasks.question_answering.host import QuestionRows
-from bert_tf.tasks.question_answering.metrics import normalize_answer
+from bert_tf.tasks.question_answering.rows import normalize_answer
 
 if TYPE_CHECKING:
     from bert_tf.tasks.base.task import TaskData

@@ -11,10 +11,8 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
-import re
-import string
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -22,23 +20,10 @@ from bert_tf.base.wording import quantity
 from bert_tf.tasks.base.prediction_rows import TaskResults, prediction_rows
 from bert_tf.tasks.base.standard_errors import error_of_mean
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
-
-if TYPE_CHECKING:
-    from bert_tf.tasks.question_answering.rows import Questions
+from bert_tf.tasks.question_answering.rows import Questions, normalize_answer
 
 _PERCENT = 100.0
 _NAMES = ("exact_match", "f1")
-_ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
-_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
-def normalize_answer(text: str) -> str:
-    """Return a text in lower case, its words separated by one space.
-
-    Without punctuation and articles, as the official scripts do.
-    """
-    bare = text.lower().translate(_WITHOUT_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", bare).split())
 
 
 def exact_match(predicted: str, gold: str) -> float:

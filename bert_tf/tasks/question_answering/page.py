@@ -21,7 +21,8 @@ from bert_tf.tasks.base.report_sections import (
     table_by_length,
     worst_rows,
 )
-from bert_tf.tasks.question_answering.metrics import normalize_answer, question_scores
+from bert_tf.tasks.question_answering.metrics import question_scores
+from bert_tf.tasks.question_answering.rows import normalize_answer
 
 if TYPE_CHECKING:
     from bert_tf.tasks.base.prediction_rows import TaskResults

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 import re
+import string
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -21,12 +22,22 @@ from bert_tf.data.tables.formats.squad_json import is_squad_json, read_squad_ent
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.tables import FileRows, read_table_blocks
 from bert_tf.data.tables.text_files import has_surrogates
-from bert_tf.tasks.question_answering.metrics import normalize_answer
 
 _SHOWN = 5
 _WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
 _LONGEST_CONTEXT = 10**9  # characters
 _STRUCTS = "answers"  # the column of HuggingFace's rows, whose structs have text and answer_start
+_ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalize_answer(text: str) -> str:
+    """Return a text in lower case, its words separated by one space.
+
+    Without punctuation and articles, as the official scripts do.
+    """
+    bare = text.lower().translate(_WITHOUT_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", bare).split())
 
 
 class Answer(NamedTuple):

@@ -1,4 +1,4 @@
-"""Predicted numbers, their measures, and the sections of the report page.
+"""Predicted numbers and their measures.
 
 Measures are by the definitions of SciPy and scikit-learn.
 """
@@ -6,8 +6,8 @@ Measures are by the definitions of SciPy and scikit-learn.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,21 +17,7 @@ from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.explained import Outputs, PlacedRow, Target, logit_target
 from bert_tf.tasks.base.host_task import TableHost
 from bert_tf.tasks.base.labels import pearson, spearman
-from bert_tf.tasks.base.report_sections import (
-    PlotSection,
-    Section,
-    spread_points,
-    table_by_group,
-    table_by_length,
-    value_bins,
-    worst_rows,
-)
 from bert_tf.tasks.regression.options import REGRESSION
-
-if TYPE_CHECKING:
-    from bert_tf.data.tables.tables import Table
-    from bert_tf.tasks.base.prediction_rows import TaskResults
-    from bert_tf.tasks.regression.task import RegressionTask
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -115,52 +101,3 @@ def warn_of_one_number(numbers: np.ndarray, source: str, column: str, console: C
             f"{source}: column {column!r} holds {numbers[0]:g} in every row, so correlations "
             "and R² are not defined and reported as 0"
         )
-
-
-def sections(
-    task: RegressionTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
-) -> Iterator[Section]:
-    """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
-    gold = task.gold(source)
-    values = np.asarray(predicted["predicted_value"], np.float64)
-    errors = values - gold
-    drawn = spread_points(len(gold))
-    shown = f"{len(drawn):,} of {len(gold):,} rows. " if len(drawn) < len(gold) else ""
-    everything = np.concatenate([gold, values])
-    yield PlotSection(
-        title="Predictions",
-        x_title="label",
-        y_title="predicted",
-        x=gold[drawn],
-        y=values[drawn],
-        bounds=(float(everything.min()), float(everything.max())),
-        has_diagonal=True,
-        note=f"{shown}Right predictions are on the diagonal.",
-    )
-    yield PlotSection(
-        title="Residuals",
-        x_title="predicted",
-        y_title="predicted - label",
-        x=values[drawn],
-        y=errors[drawn],
-        note=f"{shown}Where the points form a slope or a funnel, errors depend on the prediction.",
-    )
-    measures: dict[str, tuple[Any, np.ndarray]] = {
-        "mean error": ("number", errors),
-        "mean absolute error": ("number", np.abs(errors)),
-    }
-    yield table_by_group("By label", "label", *value_bins(gold), measures)
-    texts = task.texts(source)
-    yield table_by_length(texts, measures)
-    yield worst_rows(
-        np.abs(errors),
-        np.ones(len(gold), bool),
-        source.lines,
-        texts,
-        lambda row: {
-            "label": f"{gold[row]:.6g}",
-            "predicted": f"{values[row]:.6g}",
-            "error": f"{errors[row]:+.4g}",
-        },
-        note="By the distance of prediction and label.",
-    )

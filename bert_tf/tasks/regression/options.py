@@ -42,7 +42,7 @@ REGRESSION = TaskDeclaration(
     predictions=(PredictionField("predicted_value", "value"),),
     implementation="bert_tf.tasks.regression.task:RegressionTask",
     host="bert_tf.tasks.regression.metrics:RegressionHost",
-    page="bert_tf.tasks.regression.metrics:sections",
+    page="bert_tf.tasks.regression.page:sections",
     columns=labeled_texts(
         "a number to predict",
         names=NUMBER_NAMES,
