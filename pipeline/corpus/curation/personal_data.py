@@ -92,12 +92,15 @@ _BEFORE_NUMBER = re.compile(
 )
 # What has phone numbers, in several languages; the second as words begin.
 _PHONE_WORD = re.compile(
-    r"(?:\b(?:tel|phones?|telephone|call|fax|mobile|mob|cell|dial|whatsapp|sms|hotline|handy|fon|puh)\b"
+    r"(?:\b(?:tel|phones?|telephone|call|fax|mobile|mob|cell|dial|whatsapp|sms|hotline|handy|fon|puh"
+    r"|contacts?|reach|my[ \t]+n(?:umber|o))\b"
     r"|\b(?:t[ée]l[ée]fon|llam|m[óo]vil|celular|chiam|portable|тел|моб|звон|факс|τηλ)"
     r"|電|电|手机|携帯|전화|هاتف|फ़?ोन|โทร|☎|📞)[^\n]*\Z",
     re.IGNORECASE,
 )
-_REMOTE_PATH = re.compile(r":[\w~./-]")
+# `git@host:owner/name` or `git@host:name.git`; other text may follow an address after a colon.
+_REMOTE_PATH = re.compile(r":(?:[\w~.-]*/|[\w.-]+\.git\b)")
+_URL_START = re.compile(r"(?<!mailto)://\Z", re.IGNORECASE)
 # What follows the number of a section in a heading: a capitalized word, and no sentence.
 _HEADING = re.compile(r"\.?[ \t]+[A-Z][a-z][^\n.!?]{0,60}(?=\n|\Z)")
 _MOST_SECTIONS = 100
@@ -146,7 +149,8 @@ def _find(kind: str, text: str) -> _Spans:
 
 def _is_remote_path(text: str, start: int, stop: int) -> bool:
     """Whether `git@host` is a part of `git@host:path` or `ssh://git@host`."""
-    return _REMOTE_PATH.match(text, stop) is not None or text.endswith("://", 0, start)
+    is_path = _REMOTE_PATH.match(text, stop) is not None
+    return is_path or _URL_START.search(text, max(start - _LOOK_BACK, 0), start) is not None
 
 
 def _is_section(text: str, start: int, stop: int) -> bool:
@@ -161,10 +165,12 @@ def _is_other_number(text: str, start: int, stop: int) -> bool:
     """Whether what the library takes for a phone number is a fraction, a time, a hash or a part.
 
     A number without any separator is one only if a word says so, or if it begins as those that
-    are dialed (`+`, 0).
+    are dialed (`+`, 0). No section or order has a number that begins with `+`.
     """
     if _FRACTION.search(text, max(start - _LOOK_BACK, 0), start):
         return True
+    if text[start] in "+\uff0b":
+        return False
     if _PHONE_WORD.search(text, max(start - _LOOK_BACK, 0), start):
         return False
     if _BEFORE_NUMBER.search(text, max(start - _LOOK_BACK, 0), start):

@@ -103,6 +103,28 @@ def test_what_is_no_value_stays(kind):
             assert replaced([line], PersonalData((kind,), ("US",))) == ([line], {}), text
 
 
+def test_words_before_a_number_make_it_one_of_a_phone():
+    lines = [
+        "Contact number: +49 30 12345678", "Contact No: +91 98765 43210", "no +1 212 736 5000",
+        "My number: (650) 253-0000", "Contact us at 6502530000",
+    ]  # fmt: skip
+    expected = [
+        "Contact number: phonenumber", "Contact No: phonenumber", "no phonenumber",
+        "My number: phonenumber", "Contact us at phonenumber",
+    ]  # fmt: skip
+    assert replaced(lines, PersonalData(("phone",), ("US",)))[0] == expected
+
+
+def test_text_after_an_address_makes_it_no_path():
+    lines = ["john@example.com:hunter2", "a@b.com:please reply", "a@b.com:7", "mailto://a@b.com"]
+    expected = ["email:hunter2", "email:please reply", "email:7", "mailto://email"]
+    assert replaced(lines, PersonalData(("email",), ()))[0] == [
+        line.replace("email", WORDS["email"]) for line in expected
+    ]
+    paths = ["git@host.com:~me/code", "git@host.com:/srv/code", "git@host.com:code.git"]
+    assert replaced(paths, PersonalData(("email",), ()))[0] == paths
+
+
 def test_numbers_of_headings_are_no_addresses():
     lines = ["13.2.5.6 Tag open state", "8.8.8.8 Answers. It does.", "203.104.153.10 Answers"]
     expected = [lines[0], "ipaddress Answers. It does.", "ipaddress Answers"]
