@@ -90,3 +90,7 @@ def test_missing_outputs_and_other_shapes_differ():
     assert largest_difference({"a": [1.0]}, {"a": np.ones(2)}) == float("inf")
     assert largest_difference({"a": [1.0]}, {"a": np.array([0.75])}) == 0.25
     assert np.isnan(largest_difference({"a": [1.0]}, {"a": np.array([np.nan])}))
+
+
+def test_differences_are_relative_to_large_numbers():
+    assert largest_difference({"a": [200_000.0]}, {"a": np.array([200_000.1])}) < 1e-6
