@@ -215,7 +215,8 @@ class DynamicRecords(UnpackedRecords):
         key = np.full(len(records), seed_key(self._seed, "dynamic masks"), np.uint64)
         keys = combine_keys(combine_keys(key, np.uint64(epoch)), numbers.astype(np.uint64))
         order = row_order(self._seed, epoch, block, len(records))
-        before = self._records_before(epoch, block)
+        # Only a schedule asks, and finding out takes time in proportion to the number of blocks.
+        before = 0 if self._masking.schedule is None else self._records_before(epoch, block)
         try:
             return self._mask([records[number] for number in order], keys[order], before)
         except (tf.errors.InvalidArgumentError, ValueError) as error:
