@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -42,16 +43,21 @@ def read_corrections(path: str) -> list[Correction]:
     """Read a file of corrections.
 
     Raises:
-        InputError: a column is missing, or a line is no number.
+        InputError: a column is missing, a line is no number, or it is no CSV in UTF-8.
     """
-    with Path(path).open(encoding="utf-8-sig", newline="") as stream:
-        rows = csv.DictReader(stream)
-        missing = [name for name in _NEEDED if name not in (rows.fieldnames or ())]
-        if missing:
-            raise InputError(
-                f"{path}: has no column {missing[0]!r}; expected a {CORRECTIONS} of label-errors"
-            )
-        return list(_corrections(path, rows))
+    csv.field_size_limit(sys.maxsize)  # a cell holds a whole text
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as stream:
+            rows = csv.DictReader(stream)
+            missing = [name for name in _NEEDED if name not in (rows.fieldnames or ())]
+            if missing:
+                raise InputError(
+                    f"{path}: has no column {missing[0]!r}; expected a {CORRECTIONS} of "
+                    "label-errors"
+                )
+            return list(_corrections(path, rows))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: not CSV in UTF-8 ({error}); save it as CSV UTF-8") from None
 
 
 def _corrections(path: str, rows: csv.DictReader) -> Iterator[Correction]:

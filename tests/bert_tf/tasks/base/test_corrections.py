@@ -74,6 +74,17 @@ def test_other_files_are_refused(case):
         case.corrected()
 
 
+def test_a_file_of_another_encoding_is_refused_in_a_line(case):
+    Path(case.path).write_bytes("line,label,corrected_label\n2,é,b\n".encode("cp1252"))
+    with pytest.raises(InputError, match=r"corrections.csv: not CSV in UTF-8 .*save it as CSV UTF"):
+        case.corrected()
+
+
+def test_long_texts_are_read_again(tmp_path):
+    write_corrections(tmp_path / "c.csv", [Correction(0, 7, "a", "b")], ["x" * 200_000])
+    assert read_corrections(str(tmp_path / "c.csv"))[0].corrected == "b"
+
+
 def test_written_ones_are_read_again(tmp_path):
     rows = [Correction(0, 7, 'a "b"', "c,d")]
     write_corrections(tmp_path / "c.csv", rows, ["text\nof lines"])
