@@ -181,6 +181,11 @@ def _update(job: Scoring, check_held: Callable[[], None]) -> dict[str, Any]:
         kept=update.kept,
         kept_rejects=rejects_of(folder, update.kept),
     ).with_engine(before)
+    if before is not None:
+        # Engine and precision are only known now; the manifest still stands.
+        check_no_differences(
+            job.config.output, chosen.spec.differences(saved, chosen.spec.different_keys(saved))
+        )
     begin_update(folder, before)
     manifest = chosen.run(check_held)
     (folder / BEFORE_UPDATE).unlink(missing_ok=True)

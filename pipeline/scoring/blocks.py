@@ -125,7 +125,7 @@ def check_tables(plan: ScoringPlan, console: Console) -> None:
             console.info(*first_values(values))
             is_shown = True
         report(table.source, judge(values, ROW_DETECTORS), console)
-    if len(empty) == len(plan.tables):
+    if len(empty) == len(plan.tables) and not plan.may_be_empty:
         raise empty[0][1]
     for table, _ in empty:
         console.warn(f"{table.source}: has no rows")
@@ -218,7 +218,7 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
                 keys.update(dict.fromkeys(row))
             if plan.columns.keeps_rejected:
                 for _, rejected in block.rejected_rows:
-                    keys.update(dict.fromkeys(rejected or ()))
+                    keys.update((key, None) for key in rejected or () if key not in reserved)
             if len(keys) > _MOST_KEYS:
                 raise InputError(
                     f"{table.source}: its rows have more than {_MOST_KEYS:,} different keys, so it "
@@ -231,7 +231,7 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
             rows_in += block.rows_in
             number += 1
     except NoRowsError as error:
-        if len(plan.tables) == 1:
+        if len(plan.tables) == 1 and not plan.may_be_empty:
             raise
         header, keys = error.header, dict.fromkeys(error.columns)
     summary = TableSummary(blocks=number, rows_in=rows_in, keys=tuple(keys), header=header)

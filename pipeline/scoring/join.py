@@ -255,17 +255,17 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
 
 def drift_of(table: ScoredTable, plan: ScoringPlan) -> Drift | None:
     """Compare a table with the training rows by the counts of its parts; None without any."""
-    files = block_files(table, read_summary(table, plan), plan)
-    counts = [
-        found[Fact.DRIFT]
-        for found in map(read_sealed, (each.done for each in files))
-        if Fact.DRIFT in found
-    ]
-    if plan.drift is None or not counts:
+    if plan.drift is None:
         return None
-    return plan.drift.compare(
-        Counts.sum_of(counts), lambda: read_folder_vocabulary(Path(plan.model)).vocab
-    )
+    total: Counts | None = None
+    for files in block_files(table, read_summary(table, plan), plan):
+        found = read_sealed(files.done)
+        if Fact.DRIFT in found:
+            parts = [found[Fact.DRIFT]] if total is None else [total, found[Fact.DRIFT]]
+            total = Counts.sum_of(parts)
+    if total is None:
+        return None
+    return plan.drift.compare(total, lambda: read_folder_vocabulary(Path(plan.model)).vocab)
 
 
 def scores_of(table: ScoredTable, plan: ScoringPlan) -> np.ndarray | None:

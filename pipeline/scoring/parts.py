@@ -106,7 +106,10 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     """
     block = scored.block
     table = plan.tables[block.reference.table]
-    lines, written, rejects = [], list[int](), list(block.rejects)
+    lines: list[str] = []
+    rejects = list(block.rejects)
+    written: list[int] = []  # places of rows in the block, those of `lines`
+    unwritten: list[int] = []  # and those of the rejects after the block's own
     abstained = 0
     predicted = plan.columns.by_words(block.words, scored.predicted)
     rows = prediction_rows(plan.columns.fields, predicted)
@@ -117,6 +120,7 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     for index, cells in enumerate(added):
         if index in faults:
             rejects.append(Reject(table.source, block.lines[index], *faults[index]))
+            unwritten.append(index)
             continue
         try:
             line = part_line(
@@ -133,9 +137,10 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
                 abstained += 1
         except UnwritableRowError as error:
             rejects.append(Reject(table.source, block.lines[index], str(error)))
+            unwritten.append(index)
     if plan.columns.keeps_rejected:
         numbered = [(block.lines[index], line) for index, line in zip(written, lines, strict=True)]
-        numbered += _rejected_lines(block, rejects, plan)
+        numbered += _rejected_lines(block, rejects, unwritten, plan)
         lines = [line for _, line in sorted(numbered, key=lambda each: each[0])]
     text = "".join(f"{line}\n" for line in lines)
     write_text_atomically(block.reference.files.part, text)
@@ -192,20 +197,20 @@ def _tokenizer(model: str) -> HostTokenizer:
 
 
 def _rejected_lines(
-    block: RowBlock, rejects: Sequence[Reject], plan: ScoringPlan
+    block: RowBlock, rejects: Sequence[Reject], unwritten: Sequence[int], plan: ScoringPlan
 ) -> Iterator[tuple[int, str]]:
     """Yield the line number of each rejected row, and the row with empty predictions.
 
     Args:
         block: has the rows of its own rejects.
         rejects: those, then those whose cells or predictions cannot be written.
+        unwritten: of each of the latter its place among the rows of the block.
         plan: the plan.
     """
     table = plan.tables[block.reference.table]
     cells_of = block.cells or [{} for _ in block.raw_rows]
-    usable = dict(zip(block.lines, zip(block.raw_rows, cells_of, strict=True), strict=True))
-    written = block.rejected_rows + [usable[each.line] for each in rejects[len(block.rejects) :]]
-    for reject, (raw, cells) in zip(rejects, written, strict=True):
+    rows = [*block.rejected_rows, *((block.raw_rows[row], cells_of[row]) for row in unwritten)]
+    for reject, (raw, cells) in zip(rejects, rows, strict=True):
         reason = reject.reason + (f" ({reject.detail})" if reject.detail else "")
         added = plan.columns.rejected_cells(TSV_BREAKS.sub(" ", reason), table.output_format)
         if not added.keys().isdisjoint(cells):  # it has a column of a prediction

@@ -64,6 +64,7 @@ class ScoringPlan:
         columns: to read and to add.
         tables: the inputs and outputs.
         is_folder: whether the outputs are files of one folder.
+        may_be_empty: whether no table needs to have rows, as others are scored already.
         parts: absolute path of a folder for blocks and parts, on a disk that all workers share.
         block_rows: rows of a block.
         limit: rows read of each table; 0 for all.
@@ -91,6 +92,7 @@ class ScoringPlan:
     limit: int
     batch_tokens: int
     identity: str = ""
+    may_be_empty: bool = False
     escapes_formulas: bool = False
     abstention: Abstention | None = None
     threshold: Threshold | None = None
@@ -172,10 +174,15 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         lambda given, known: words_column(tables[0], dialect, given, known),
         lambda name: any(has_column(each.source, name, dialect, open_input) for each in tables),
     )
-    if config.keep_rejected and any(table.output_format == CONLL for table in tables):
-        raise UsageError(
-            "--keep-rejected: columns of CoNLL have no place for a reason; write .jsonl"
-        )
+    if any(table.output_format == CONLL for table in tables):
+        for flag, is_given in (
+            ("--keep-rejected", config.keep_rejected),
+            ("--explain", bool(config.explain)),
+        ):
+            if is_given:
+                raise UsageError(
+                    f"{flag}: columns of CoNLL have no place for what it adds; write .jsonl"
+                )
     if config.keep_rejected and (config.explain or config.label_next is not None):
         raise UsageError(
             "--keep-rejected: cannot be combined with --explain and --label-next; leave one out"

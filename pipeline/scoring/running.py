@@ -195,11 +195,13 @@ def _log_losses(console: Console, counts: ScoringCounts) -> None:
     """Report what the model did not read of rows: tokens, masks or words; warn if that is much."""
     cut, lost = counts.sums[Fact.ROWS_CUT], counts.sums[Fact.TOKENS_LOST]
     if cut:
-        fraction = cut / counts.rows_out
+        # All rows are scored, but `--label-next` writes only some.
+        fraction = cut / max(counts.rows_scored, 1)
         show = console.warn if fraction > MANY_CUT else console.info
+        rows = quantity(counts.rows_scored, "row")
         show(
-            f"{cut:,} of {quantity(counts.rows_out, 'row')} ({fraction:.1%}) are too long for the "
-            f"model and lose {quantity(lost, 'token')}"
+            f"{cut:,} of {rows} ({fraction:.1%}) are too long for the model and lose "
+            f"{quantity(lost, 'token')}"
         )
     masks = counts.sums[Fact.MASKS_LOST]
     if masks:

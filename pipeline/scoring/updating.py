@@ -85,7 +85,8 @@ def plan_update(
     kept = tuple(filter(is_kept, plan.tables))
     left = [table for table in plan.tables if table not in kept]
     numbered = (dataclasses.replace(table, number=place) for place, table in enumerate(left))
-    return Update(plan=dataclasses.replace(plan, tables=tuple(numbered)), kept=kept, before=before)
+    changed = dataclasses.replace(plan, tables=tuple(numbered), may_be_empty=bool(kept))
+    return Update(plan=changed, kept=kept, before=before)
 
 
 def begin_update(folder: Path, before: Mapping[str, Any] | None) -> None:

@@ -11,9 +11,11 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.engines.registry import ENGINES
+from pipeline.cli.command import complaint_of_run
 from pipeline.cli.preflight import check_request
 from pipeline.jobs import scoring
 from pipeline.outputs.job import RunOptions
+from pipeline.outputs.rejects import RejectLimit
 from pipeline.scoring import running
 
 TASK = {"task": "classification", "labels": ["fine"], "columns": {"text": "text", "label": "l"}}
@@ -149,3 +151,27 @@ def test_another_config_and_a_single_file_are_refused(night):
         night.run(scores="all")
     with pytest.raises(UsageError, match="--update: needs a folder as --output"):
         night.run(output=str(night.place / "one.csv"))
+
+
+def test_a_new_file_without_rows_is_no_error_beside_finished_ones(night):
+    night.write("a.csv", "x")
+    night.run()
+    night.write("b.csv")
+    night.run()
+    assert "b.csv: has no rows" in night.said.getvalue()
+    assert night.outputs() == {"a.csv": ["x,fine,0.75"], "b.csv": []}
+    night.run()
+    assert "nothing to do" in night.said.getvalue()
+
+
+def test_an_update_with_nothing_to_do_has_nothing_to_complain_of(night):
+    night.write("a.csv", "x", '"" y')
+    night.run()
+    config = build_section(
+        ScoreConfig, {"model": "m", "input": ["i"], "output": "o", "update": True}
+    )
+    options = RunOptions(console=Console(io.StringIO()), max_rejects=RejectLimit.parse("0"))
+    manifest = night.run()
+    assert manifest["already_done"]
+    assert complaint_of_run(manifest, config, options) is None
+    assert complaint_of_run({**manifest, "already_done": False}, config, options) is not None
