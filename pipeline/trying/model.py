@@ -63,11 +63,17 @@ class TriedModel:
             UsageError: an input is empty or too long, or the task cannot predict such a row.
             InputError: a score is not finite.
         """
+        declared = self.predictor.declared
+        optional = declared.optional_inputs(self.predictor.task)
         values = {
-            name: _value(name, texts.get(name, ""), is_list=not isinstance(column, str))
+            name: _value(
+                name,
+                texts.get(name, ""),
+                is_list=not isinstance(column, str),
+                may_be_empty=name in optional,
+            )
             for name, column in self.predictor.columns.items()
         }
-        declared = self.predictor.declared
         fault = declared.row_fault and declared.row_fault(values)
         if fault:
             raise _unpredictable(fault)
@@ -151,10 +157,12 @@ def _unpredictable(fault: Fault) -> UsageError:
     return UsageError(reason + (f": {detail}" if detail else ""))
 
 
-def _value(name: str, text: str, *, is_list: bool) -> str | list[str]:
+def _value(name: str, text: str, *, is_list: bool, may_be_empty: bool = False) -> str | list[str]:
     """Check what was typed for an input, and split it into lines for a list."""
     name = name.replace("_", " ")
     if not text.strip():
+        if may_be_empty:
+            return ""
         raise UsageError(f"{name} is empty; type a text")
     if len(text) > MOST_CHARACTERS:
         raise UsageError(

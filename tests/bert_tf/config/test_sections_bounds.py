@@ -72,7 +72,10 @@ def faults(section, name, value):
 @pytest.mark.parametrize(("section", "name"), NUMBERS)
 def test_a_number_is_finite_and_has_a_lower_bound(section, name):
     key = f"{section.section_name}.{name}"
+    [default] = [field.default for field in dataclasses.fields(section) if field.name == name]
     for value in ("nan", "inf", "-inf", True, "", []):
+        if value in ("", []) and default == ():
+            continue  # no numbers, as by default
         if value != "" or not field_type(section, name).optional:
             assert any(key in fault for fault in faults(section, name, value)), value
     if key not in ANY_NUMBER:

@@ -20,6 +20,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
+from bert_tf.engines.probes import PROBES
 from bert_tf.engines.registry import ENGINES
 from bert_tf.export import saved_model
 from bert_tf.export.registry import FORMATS, recognize_format
@@ -217,7 +218,7 @@ def test_a_model_is_laid_out_for_tensorflow_serving(export, tmp_path, monkeypatc
     output = export("savedmodel", layout="serving")
     shutil.copytree(output, "served")
     of_version = {str(path.relative_to(output / "1")) for path in (output / "1").rglob("*.*")}
-    names = {"config.json", "fingerprint.pb", "saved_model.pb", "task.json", "vocab.txt"}
+    names = {"config.json", "fingerprint.pb", "saved_model.pb", "task.json", "vocab.txt", PROBES}
     variables = {"variables/variables.index", "variables/variables.data-00000-of-00001"}
     assert of_version == names | variables | {"tokenizer_config.json"}
     assert read_sums(output / "1").keys() == of_version

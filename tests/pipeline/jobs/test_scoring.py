@@ -28,6 +28,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig, RunnerConfig, ScoreConfig
+from bert_tf.engines.probes import PROBES
 from bert_tf.engines.registry import ENGINES
 from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.weights.import_weights import read_source
@@ -281,7 +282,7 @@ def test_a_model_is_hashed_once(model, tmp_path, monkeypatch):
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
     scoring.run(config, RUNNER, Log().options())
     assert hashed.keys() >= read_sums(model).keys()
-    assert hashed.pop("task.json") == 2, "it is checked where it is read, before the job begins"
+    assert hashed.pop("task.json") > 1, "it is small, and checked wherever it is read"
     assert set(hashed.values()) == {1}
 
 
@@ -497,6 +498,7 @@ def any_engine_model(model, tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr("bert_tf.config.registries.REGISTRIES.engines", engines)
     folder = shutil.copytree(model, tmp_path / "model")
     (folder / "constant.txt").write_text("fine 0.75")
+    (folder / PROBES).unlink()  # scores of the other engine
     return folder
 
 

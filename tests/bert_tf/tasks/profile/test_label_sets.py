@@ -63,12 +63,10 @@ def test_by_label_the_rows_of_every_label_are_covered(seed):
 def test_the_mean_over_many_small_samples_is_the_exact_one():
     """k / (n + 1): of 19 rows and 0.9, 18 / 20."""
     shares = SHARES["balanced"]
-    gold, probabilities = drawn(500, 1, shares)
     share = [
         is_covered(
-            label_sets(rows_of(*drawn(19, 10 + seed, shares)), 0.9, by_label=False),
-            gold,
-            probabilities,
+            label_sets(rows_of(*drawn(19, seed, shares)), 0.9, by_label=False),
+            *drawn(500, 1000 + seed, shares),
         ).mean()
         for seed in range(150)
     ]
