@@ -345,7 +345,7 @@ def test_inspect_shows_examples_and_statistics(folder):
     page = artifact_page(str(folder / "data"), samples=2)
     assert page.count("<h4>example ") == 2
     assert '<span class="target mask">[MASK]<small> → ' in page
-    assert "Most frequent tokens" in page and "<h2>eval</h2>" in page
+    assert "Most frequent tokens" in page and "<h2>Eval records</h2>" in page
     shard = folder / "data" / "train-00000-of-00002.tfrecord"
     shard.write_bytes(shard.read_bytes().replace(b"input_ids", b"input_idz", 1))
     with pytest.raises(InputError, match="damaged records"):
