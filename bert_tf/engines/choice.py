@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from bert_tf.base.processor import has_bfloat16
 from bert_tf.config.bert_file import read_task
 from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8
 from bert_tf.engines.engine import Engine
+from bert_tf.engines.probes import ProbesDifferError
 from bert_tf.engines.registry import EngineEntry, usable_engines
 from bert_tf.tasks.registry import declared_task
 
@@ -134,21 +136,34 @@ def measured_speeds(
 ) -> list[float]:
     """Measure the rows per second of each engine, in about a second of work on the same rows.
 
+    An engine whose scores are not those of the export is reported and has a speed of 0.
+
     Args:
         engines: candidates.
         folder: the exported model.
         columns: texts of the rows, by input name.
         batch_tokens: tokens of a batch, padding included.
         threads: threads of an engine; None for the engine's own choice.
+
+    Raises:
+        UsageError: no engine has the scores of the export.
     """
     rows = len(next(iter(columns.values())))
     parts = [
         {name: texts[begin : begin + _TRIAL_ROWS] for name, texts in columns.items()}
         for begin in range(0, rows, _TRIAL_ROWS)
     ]
-    speeds = []
-    for chosen in engines:
-        engine = chosen.load(folder, threads=threads)
+    speeds: list[float] = []
+    for number, chosen in enumerate(engines):
+        try:
+            engine = chosen.load(folder, threads=threads)
+        except ProbesDifferError as error:
+            is_last = number == len(engines) - 1
+            if is_last and not any(speeds):
+                raise
+            logging.getLogger("bert_pipeline").warning("%s", error)
+            speeds.append(0.0)
+            continue
         engine.predict({name: texts[:_WARM_UP_ROWS] for name, texts in parts[0].items()})
         done = 0
         begin = time.perf_counter()

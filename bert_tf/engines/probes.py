@@ -84,6 +84,10 @@ def write_probes(
     return True
 
 
+class ProbesDifferError(UsageError):
+    """An engine has other scores on the probe rows than the export."""
+
+
 def check_probes(
     folder: Path, engine: Engine, name: str, precision: str, *, allows_drift: bool = False
 ) -> None:
@@ -97,7 +101,7 @@ def check_probes(
         allows_drift: whether a difference is only a warning.
 
     Raises:
-        UsageError: scores differ by more than the precision may.
+        ProbesDifferError: scores differ by more than the precision may.
         InputError: the file is damaged.
     """
     path = folder / PROBES
@@ -121,7 +125,7 @@ def check_probes(
         "nevertheless"
     )
     if not allows_drift:
-        raise UsageError(message)
+        raise ProbesDifferError(message)
     logging.getLogger("bert_pipeline").warning("%s", message)
 
 

@@ -8,7 +8,13 @@ import pytest
 from bert_tf.base.errors import UsageError
 from bert_tf.base.gpus import Gpu
 from bert_tf.engines import choice
-from bert_tf.engines.choice import ChosenEngine, possible_engines, trial_candidates
+from bert_tf.engines.choice import (
+    ChosenEngine,
+    measured_speeds,
+    possible_engines,
+    trial_candidates,
+)
+from bert_tf.engines.probes import ProbesDifferError
 from bert_tf.engines.registry import EngineEntry
 
 PRECISE = EngineEntry(
@@ -116,3 +122,28 @@ def test_a_gpu_is_taken_alone_in_16_bits(model, monkeypatch, capability, first):
     assert names(possible_engines("auto", "auto", model)) == [first, "cuda float32"]
     assert names(possible_engines("auto", "float32", model)) == ["cuda float32"]
     assert names(possible_engines("both", "auto", model))[0] == "both bfloat16"
+
+
+class Loader:
+    """Stands in for an engine that is as the export was, or is not."""
+
+    def __init__(self, *, differs: bool):
+        self.differs = differs
+
+    def load(self, folder, *, threads):
+        if self.differs:
+            raise ProbesDifferError(f"{folder}: differs")
+        return self
+
+    def predict(self, columns, *, batch_tokens=0):
+        return {}
+
+
+def test_an_engine_with_other_scores_is_not_chosen_and_none_is_an_error(caplog):
+    columns = {"text": ["a"] * 4}
+    engines = [Loader(differs=True), Loader(differs=False), Loader(differs=True)]
+    first, second, third = measured_speeds(engines, "model", columns, batch_tokens=64)
+    assert first == third == 0 < second
+    assert caplog.text.count("model: differs") == 2
+    with pytest.raises(UsageError, match="model: differs"):
+        measured_speeds(engines[::2], "model", columns, batch_tokens=64)
