@@ -25,7 +25,6 @@ from pipeline.beam.storage import list_stored, use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.job import JobRecord, JobSpec, RunOptions
 from pipeline.outputs.manifest import (
-    BEFORE_UPDATE,
     check_made_by,
     check_no_differences,
     read_manifest,
@@ -44,6 +43,7 @@ from pipeline.scoring.running import TableJob, preview, threads_per_worker
 from pipeline.scoring.tables import ScoredTable
 from pipeline.scoring.updating import (
     begin_update,
+    end_update,
     manifest_before,
     plan_update,
     rejects_of,
@@ -188,7 +188,7 @@ def _update(job: Scoring, check_held: Callable[[], None]) -> dict[str, Any]:
         )
     begin_update(folder, before)
     manifest = chosen.run(check_held)
-    (folder / BEFORE_UPDATE).unlink(missing_ok=True)
+    end_update(folder)
     return manifest
 
 

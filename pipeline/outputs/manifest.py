@@ -29,8 +29,9 @@ INPUTS = ".inputs.json"
 # A job's notes on its folder: manifest, config and inputs while it is being made, seconds so far,
 # lock, and logs.
 BEFORE_UPDATE = ".before-update.json"  # the manifest of a folder to which files are added
+REJECTS_BEFORE_UPDATE = ".before-update.rejects.jsonl"  # and its rejects
 JOB_FILES = (
-    *("manifest.json", "config.yaml", INPUTS, BEFORE_UPDATE),
+    *("manifest.json", "config.yaml", INPUTS, BEFORE_UPDATE, REJECTS_BEFORE_UPDATE),
     *(SECONDS, LOCK, LOG, LOG + OLDER),
 )
 # Of a run. They change when it is continued; checkpoints hold their own checksums, and

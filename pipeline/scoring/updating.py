@@ -2,8 +2,8 @@
 
 A scheduler runs the same command again and again, while files are added and change. The manifest of
 the last finished run tells, by SHA-256, which tables were made by the same model from the same
-content: they stay as they are. While an update runs, that manifest is kept under another name, for
-an update that is killed.
+content: they stay as they are. While an update runs, that manifest and its rejects are kept under
+other names, for an update that is killed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import Any
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_if_sound, sealed
-from bert_tf.data.tables.rejects import Reject, read_rejects
+from bert_tf.data.tables.rejects import Reject, read_rejects, write_rejects
 from pipeline.outputs.manifest import (
     BEFORE_UPDATE,
     INPUTS,
+    REJECTS_BEFORE_UPDATE,
     CheckedInputs,
     fingerprint,
     manifest_path,
@@ -95,6 +96,8 @@ def begin_update(folder: Path, before: Mapping[str, Any] | None) -> None:
     Inputs may have been added since an update was killed; its finished blocks name their own.
     """
     if before is not None:
+        if manifest_path(folder).exists():  # else an update was killed, which kept them
+            write_rejects(folder / REJECTS_BEFORE_UPDATE, read_rejects(rejects_path(folder)))
         write_text_atomically(folder / BEFORE_UPDATE, sealed(dict(before)))
         manifest_path(folder).unlink(missing_ok=True)
     (folder / INPUTS).unlink(missing_ok=True)
@@ -103,4 +106,13 @@ def begin_update(folder: Path, before: Mapping[str, Any] | None) -> None:
 def rejects_of(folder: Path, kept: Sequence[ScoredTable]) -> tuple[Reject, ...]:
     """Return the rejects of kept tables, which an update puts before its own."""
     sources = {table.source for table in kept}
-    return tuple(each for each in read_rejects(rejects_path(folder)) if each.source in sources)
+    path = rejects_path(folder)
+    if not manifest_path(folder).exists():  # an update was killed, which may have begun a new list
+        path = folder / REJECTS_BEFORE_UPDATE
+    return tuple(each for each in read_rejects(path) if each.source in sources)
+
+
+def end_update(folder: Path) -> None:
+    """Remove what was kept for an update that is killed."""
+    for name in (REJECTS_BEFORE_UPDATE, BEFORE_UPDATE):
+        (folder / name).unlink(missing_ok=True)

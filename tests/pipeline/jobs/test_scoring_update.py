@@ -113,6 +113,19 @@ def test_rejects_of_kept_files_stay_listed(night):
     assert lines == [("a.csv", 3), ("b.csv", 3)]
 
 
+def test_rejects_of_kept_files_outlive_a_killed_update(night, monkeypatch):
+    night.write("a.csv", "x", '"" y')
+    night.run()
+    night.write("b.csv", "y")
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(scoring, "write_text_atomically", lambda *_: 1 / 0)  # the page, after joining
+        night.run()
+    night.run()
+    [reject] = (night.place / "scored" / "rejects.jsonl").read_text().splitlines()
+    assert json.loads(reject)["source"].endswith("a.csv")
+    assert not list((night.place / "scored").glob(".before*"))
+
+
 def test_another_model_or_a_lost_output_is_scored_again(night):
     night.write("a.csv", "x")
     night.write("b.csv", "y")
