@@ -98,6 +98,7 @@ class DocumentBlock:
 
 
 def read_block(data: bytes) -> DocumentBlock:
+    """Read a block from the bytes of `DocumentBlock`'s coder."""
     block: DocumentBlock = unpack(
         data, DocumentBlock, Reject, Evidence, Dropped, Sample, SharedText
     )
@@ -143,6 +144,10 @@ def document_hashes(block: DocumentBlock) -> np.ndarray:
 
 
 def block_identity(block: DocumentBlock) -> str:
+    """Return a name for a block that depends on its place and on its texts, 32 hexadecimal digits.
+
+    Files of finished blocks are named by it: a resumed job finds those that it need not make again.
+    """
     digest = hashlib.sha256(
         f"{block.source}\0{block.index}\0{len(block.evidence.rejects)}\0".encode()
     )

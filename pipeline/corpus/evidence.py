@@ -74,15 +74,26 @@ Samples = Mapping[str, Sequence[Sample]]  # by the name of the rule
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evidence:
-    rejects: Sequence[Reject] = ()  # what could not be read, with the line in the uncompressed file
-    # Numbers of documents, and of lines of any document, left out on purpose, by reason.
+    """What became of texts that are not in a block, and what is remembered of those that are.
+
+    Attributes:
+        rejects: what could not be read, with the line in the uncompressed file.
+        dropped: numbers of documents left out on purpose, by reason.
+        dropped_lines: the same of lines of any document.
+        replaced: numbers of replaced personal data, by kind.
+        documents: all dropped documents but copies, which have their own list.
+        samples: a few texts of each reason.
+        shared: texts that are also in files to exclude.
+        tallies: numbers of documents by kind and name: `language/en`, `domain/example.com`.
+    """
+
+    rejects: Sequence[Reject] = ()
     dropped: Mapping[str, int] = dataclasses.field(default_factory=dict)
     dropped_lines: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    replaced: Mapping[str, int] = dataclasses.field(default_factory=dict)  # personal data, by kind
-    documents: Sequence[Dropped] = ()  # all dropped ones but copies, which have their own list
+    replaced: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    documents: Sequence[Dropped] = ()
     samples: Samples = dataclasses.field(default_factory=dict)
-    shared: Sequence[SharedText] = ()  # with files to exclude
-    # Numbers of documents by kind and name: `language/en`, `domain/example.com`.
+    shared: Sequence[SharedText] = ()
     tallies: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -100,6 +111,7 @@ class Evidence:
 
 
 def join_evidence(parts: Iterable[Evidence]) -> Evidence:
+    """Join the evidence of parts in their order: lists one after the other, counts added up."""
     parts = list(parts)
     counts = {
         name: +sum_counts(getattr(part, name) for part in parts)  # without those of 0
@@ -115,6 +127,7 @@ def join_evidence(parts: Iterable[Evidence]) -> Evidence:
 
 
 def sum_counts(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """Add up counts by name. Names that count 0 stay; unary plus on the result drops them."""
     total: Counter[str] = Counter()
     for each in counts:
         total.update(each)
@@ -173,4 +186,5 @@ def ranked(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def rounded(value: float) -> float:
+    """Round to six digits, so that lists do not show the noise of float64."""
     return float(f"{value:.6g}")

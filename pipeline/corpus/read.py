@@ -32,12 +32,20 @@ _UNPACKED = 4  # bytes of text in one of a compressed file, about
 
 @dataclasses.dataclass(frozen=True)
 class ReadTask:
-    path: str  # the file as it was given, by which rejects and duplicates are known
-    reader: Reader  # the format's reader
-    split: Split = WHOLE_FILE  # which part of the file
-    # How texts become documents.
+    """Part of a file that a worker reads.
+
+    Attributes:
+        path: the file as it was given, by which rejects and duplicates are known.
+        reader: the format's reader.
+        split: which part of the file.
+        rules: how texts become documents.
+        folder: base of relative paths; a worker may run in another folder.
+    """
+
+    path: str
+    reader: Reader
+    split: Split = WHOLE_FILE
     rules: DocumentRules = dataclasses.field(default_factory=DocumentRules)
-    # Base of relative paths; a worker may run in another folder.
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
 
     @property
@@ -171,6 +179,15 @@ def plan_reading(task: ReadTask, block_bytes: int) -> Iterator[ReadTask]:
 
 
 def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
+    """Read the documents of a task in blocks, and report the progress.
+
+    Args:
+        task: what to read, and the rules.
+        block_bytes: bytes of text from which a block is complete.
+
+    Yields:
+        Blocks in the order of the file; a document is never divided between two.
+    """
     for raw in task.reader.read_split(task.location, task.split, block_bytes):
         raw = raw.renamed(task.path)
         block = make_block(raw, task.rules)

@@ -53,15 +53,26 @@ Listed = tuple[tuple[str, str, int], tuple[int, bytes]]
 
 @dataclasses.dataclass
 class CorpusReport:
-    documents: int = 0  # kept, as sentences and bytes
+    """Counts of a corpus, or of a block of it.
+
+    Attributes:
+        documents, sentences, bytes: kept; bytes of their text in UTF-8.
+        copies: documents kept that equal another one, to the letter.
+        dropped: documents left out on purpose, by reason.
+        dropped_lines: the same of lines.
+        replaced: personal data, by kind.
+        rejected: what could not be read, by reason.
+        excluded: documents that share text with a file of `exclude`, by file.
+    """
+
+    documents: int = 0
     sentences: int = 0
-    bytes: int = 0  # of their text in UTF-8
-    copies: int = 0  # documents kept that equal another one, to the letter
-    dropped: Counter[str] = dataclasses.field(default_factory=Counter)  # on purpose, by reason
+    bytes: int = 0
+    copies: int = 0
+    dropped: Counter[str] = dataclasses.field(default_factory=Counter)
     dropped_lines: Counter[str] = dataclasses.field(default_factory=Counter)
-    replaced: Counter[str] = dataclasses.field(default_factory=Counter)  # personal data, by kind
-    rejected: Counter[str] = dataclasses.field(default_factory=Counter)  # unreadable, by reason
-    # Documents that share text with a file of `exclude`, by file.
+    replaced: Counter[str] = dataclasses.field(default_factory=Counter)
+    rejected: Counter[str] = dataclasses.field(default_factory=Counter)
     excluded: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def counts(self) -> dict[str, Any]:
@@ -74,14 +85,25 @@ class CorpusReport:
 
 @dataclasses.dataclass(frozen=True)
 class BlockFacts:
-    report: CorpusReport  # its counts, but for copies
+    """What the report of a corpus needs to know of a block.
+
+    Attributes:
+        report: its counts, but for copies.
+        lists: entries of the lists of rejected and dropped texts.
+        samples: a few texts of each reason.
+        tallies: numbers of documents by kind and name.
+        hashes: uint64 [documents], of their texts, by which copies are counted.
+    """
+
+    report: CorpusReport
     lists: list[Listed]
     samples: Samples
     tallies: Mapping[str, int]
-    hashes: np.ndarray  # uint64 [documents], of their texts
+    hashes: np.ndarray
 
 
 def facts_of_block(block: DocumentBlock) -> BlockFacts:
+    """Count what a block holds and lacks."""
     evidence = block.evidence
     sharing = {(each.source, each.line, each.identity, each.exclude) for each in evidence.shared}
     report = CorpusReport(
@@ -101,6 +123,7 @@ def facts_of_block(block: DocumentBlock) -> BlockFacts:
 
 
 def read_facts(data: bytes) -> BlockFacts:
+    """Read facts from the bytes that another stage of the pipeline packed."""
     facts: BlockFacts = unpack(data, BlockFacts, CorpusReport, Sample)
     return facts
 
@@ -161,6 +184,7 @@ def report_corpus_lines(report: CorpusReport, duplicates: str) -> Iterator[str]:
 
 
 def list_reasons(reasons: dict[str, int]) -> str:
+    """Format counts by reason, such as `empty 3, too long 1`, or `none`."""
     return ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items())) or "none"
 
 
@@ -178,6 +202,7 @@ def read_tallies(folder: str) -> dict[str, int]:
 
 
 def read_samples(folder: str) -> dict[str, list[Sample]]:
+    """Read the samples of dropped texts in a corpus folder, by rule."""
     _, samples = _read_summary(folder)
     return {rule: [Sample(*each) for each in found] for rule, found in samples.items()}
 

@@ -21,6 +21,12 @@ DAMAGE = re.compile(rb"[\n\0]Damaged: (.{1,200})\r\n\r\n")
 
 
 def unpack_members(stream: BinaryIO, path: str) -> BinaryIO:
+    """Return a stream of the uncompressed bytes of all members of a gzip file.
+
+    Args:
+        stream: the compressed file.
+        path: its name, for messages.
+    """
     return cast(BinaryIO, PartStream(part for _, part in read_members(stream, path)))
 
 

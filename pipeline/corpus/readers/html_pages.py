@@ -46,7 +46,13 @@ class Extracted:
 
 @dataclasses.dataclass(frozen=True)
 class HtmlReader(ChunkReader):
-    extractor: str  # see `CorpusSection.html_extractor`
+    """Reads a page per file: its main text, see `extract_pages`.
+
+    Attributes:
+        extractor: see `CorpusSection.html_extractor`.
+    """
+
+    extractor: str
     is_text: ClassVar[bool] = False
 
     @classmethod

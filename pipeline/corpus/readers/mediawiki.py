@@ -38,8 +38,15 @@ _REDIRECT = re.compile(r"\s*#redirect\b", re.IGNORECASE)
 
 @dataclasses.dataclass(frozen=True)
 class MediaWikiReader(ChunkReader):
-    hidden_namespaces: frozenset[str]  # lower-case names of the namespaces whose links do not show
-    thousands: str = ","  # separator in numbers of the dump's language
+    """Reads the articles of a MediaWiki dump (XML) without redirects and other namespaces.
+
+    Attributes:
+        hidden_namespaces: lower-case names of the namespaces whose links do not show.
+        thousands: separator in numbers of the dump's language.
+    """
+
+    hidden_namespaces: frozenset[str]
+    thousands: str = ","
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> MediaWikiReader:

@@ -32,12 +32,21 @@ BlockReader = Callable[..., Iterator[tuple[int, bytes]]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Split:
-    index: int = 0  # unique within the file, ascending
-    offset: int = 0  # where it begins: a byte of the uncompressed file, or a row (Parquet)
-    length: int = -1  # bytes or rows; a negative length means the whole file, cut while it is read
-    first_line: int = 1  # number of its first line or row, from 1
-    # block_bit, block_offset: where the compressed block that holds the first byte begins: bit of
-    # the stored file and byte of the uncompressed file.
+    """Part of a file that is read by itself.
+
+    Attributes:
+        index: unique within the file, ascending.
+        offset: where it begins: a byte of the uncompressed file, or a row (Parquet).
+        length: bytes or rows; negative means the whole file, cut while it is read.
+        first_line: number of its first line or row, from 1.
+        block_bit, block_offset: where the compressed block that holds the first byte begins: bit of
+            the stored file and byte of the uncompressed file.
+    """
+
+    index: int = 0
+    offset: int = 0
+    length: int = -1
+    first_line: int = 1
     block_bit: int = 0
     block_offset: int = 0
 
@@ -47,10 +56,19 @@ WHOLE_FILE = Split()
 
 @dataclasses.dataclass(frozen=True)
 class Chunk:
-    index: int  # number of the chunk in the file, from 0
-    offset: int  # where its bytes begin in the uncompressed file
-    first_line: int  # number of its first line, from 1
-    data: bytes  # its bytes, without the file's byte-order mark
+    """Bytes of a split that hold whole documents.
+
+    Attributes:
+        index: number of the chunk in the file, from 0.
+        offset: where its bytes begin in the uncompressed file.
+        first_line: number of its first line, from 1.
+        data: its bytes, without the file's byte-order mark.
+    """
+
+    index: int
+    offset: int
+    first_line: int
+    data: bytes
 
     def split(self) -> Split:
         return Split(

@@ -59,8 +59,15 @@ _MOST_BYTES_WITHOUT_BLANK_LINE = 1 << 26
 
 @dataclasses.dataclass(frozen=True)
 class TextReader(ChunkReader):
-    layout: str  # see `CorpusSection.text_layout`
-    has_other_line_ends: bool = False  # whether lines end with other characters than line feeds
+    """Reads plain text in a layout, see `pipeline.corpus.layout`.
+
+    Attributes:
+        layout: see `CorpusSection.text_layout`; `auto` until `resolved`.
+        has_other_line_ends: whether lines end with other characters than line feeds.
+    """
+
+    layout: str
+    has_other_line_ends: bool = False
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> TextReader:

@@ -91,6 +91,12 @@ class _Span:
 
 @dataclasses.dataclass(frozen=True)
 class WarcReader(HtmlReader):
+    """Reads the main text of the HTML pages of a WARC file, and the texts of a WET file.
+
+    Records are found by their signature, so a damaged one costs only itself. Members of gzip and
+    frames of zstd that hold one record each can be read from any of them.
+    """
+
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> Self:
         """Raises UsageError if the file is no WARC file or a package is missing."""

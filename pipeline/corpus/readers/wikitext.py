@@ -120,6 +120,11 @@ def is_too_unbalanced(wikitext: str) -> bool:
 
 
 class Balance:
+    """Finds the marks of a page that are never closed, by a stack of those that are open.
+
+    On the stack are templates, arguments, links and elements, each with its place.
+    """
+
     def __init__(self, wikitext: str):
         self._wikitext = wikitext
         self._open: list[tuple[str, int]] = []
