@@ -61,7 +61,7 @@ def code_point_table(
 
 @functools.cache
 def cleaning_table(*, controls: bool = True, whitespace: bool = True) -> np.ndarray:
-    """The treatment of each code point: uint8 [NUM_CODE_POINTS], KEEP to KEEP_INSIDE.
+    """Return the treatment of each code point: uint8 [NUM_CODE_POINTS], KEEP to KEEP_INSIDE.
 
     COMPOSE is kept but may need NFC; KEEP_INSIDE goes only at a line's ends. Control characters and
     byte-order marks stay without `controls`, white space inside a line without `whitespace`.
@@ -116,7 +116,7 @@ def sentence_table() -> np.ndarray:
 
 @numba.njit(cache=True, inline="always")
 def decode(data, position):
-    """The code point at a byte of valid UTF-8, and its width in bytes."""
+    """Return the code point at a byte of valid UTF-8, and its width in bytes."""
     lead = np.int64(data[position])
     if lead < 0x80:
         return lead, 1

@@ -49,7 +49,7 @@ class DocumentBlock:
         return np.searchsorted(self.line_offsets, self.document_offsets)
 
     def drop_lines(self, is_dropped: np.ndarray, reason: str, empty_reason: str) -> DocumentBlock:
-        """Drops some lines, bool [lines], and documents without others for `empty_reason`."""
+        """Drop some lines, bool [lines], and documents without others for `empty_reason`."""
         is_empty = np.diff(offsets_of(~is_dropped)[self.lines_of_documents]) == 0
         block = self.adding(Evidence(dropped_lines={reason: int(is_dropped.sum())}))
         return block._noting(is_empty, empty_reason)._with_lines(~is_dropped)
@@ -57,11 +57,11 @@ class DocumentBlock:
     def drop_documents(
         self, is_dropped: np.ndarray, reason: str, values: np.ndarray | None = None
     ) -> DocumentBlock:
-        """Drops some documents, bool [documents], by what was measured of all."""
+        """Drop some documents, bool [documents], by what was measured of all."""
         return self._noting(is_dropped, reason, values).keep_documents(~is_dropped)
 
     def keep_documents(self, kept: np.ndarray) -> DocumentBlock:
-        """Keeps some documents, bool [documents]; the caller counts the others."""
+        """Keep some documents, bool [documents]; the caller counts the others."""
         if kept.all():
             return self
         return self._with_lines(np.repeat(kept, np.diff(self.lines_of_documents)))
@@ -77,7 +77,7 @@ class DocumentBlock:
         return dataclasses.replace(self, evidence=self.evidence + evidence)
 
     def _with_lines(self, kept: np.ndarray) -> DocumentBlock:
-        """Keeps some lines, bool [lines], and the documents of these."""
+        """Keep some lines, bool [lines], and the documents of these."""
         counts = np.diff(self.line_offsets)
         in_kept_line = np.repeat(kept, counts)
         sentences_before = offsets_of(in_kept_line)
@@ -106,7 +106,7 @@ def read_block(data: bytes) -> DocumentBlock:
 
 
 def join_blocks(blocks: list[DocumentBlock]) -> DocumentBlock:
-    """Joins blocks; the file of each document is lost."""
+    """Join blocks; the file of each document is lost."""
     if len(blocks) == 1:
         return blocks[0]
 

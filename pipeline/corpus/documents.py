@@ -67,7 +67,7 @@ class DocumentRules:
     def from_config(
         cls, config: CorpusSection, exclusion: Exclusion | None = None
     ) -> DocumentRules:
-        """Reads the rules; raises UsageError for a missing sentence splitter or unknown rules."""
+        """Read the rules; raise UsageError for a missing sentence splitter or unknown rules."""
         return cls(
             curation=rules_of(config),
             personal_data=PersonalData.from_config(config),
@@ -83,7 +83,7 @@ class DocumentRules:
 
 
 def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
-    """Cleans texts, applies curation, splits sentences, excludes texts, applies the limits."""
+    """Clean texts, applies curation, splits sentences, excludes texts, applies the limits."""
     lines = clean_raw(raw, rules)
     is_cut = raw.layout == DOCUMENTS  # into documents, by the reader
     read = len(raw.texts.starts if is_cut else lines.document_lines)
@@ -101,7 +101,7 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
 
 
 def clean_raw(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
-    """Cleans texts; lines of boilerplate are empty."""
+    """Clean texts; lines of boilerplate are empty."""
     if raw.layout in (SENTENCE_LINES, PARAGRAPH_LINES):
         lines = _clean_lines_of_documents(raw, rules)
     elif raw.layout == ONE_DOCUMENT:
@@ -134,7 +134,7 @@ def _without_drawn_lines(lines: DocumentLines) -> DocumentLines:
 
 
 def _with_joined_lines(lines: DocumentLines) -> DocumentLines:
-    """Joins hard-wrapped lines, which rules of lines judge as paragraphs; blank lines stay."""
+    """Join hard-wrapped lines, which rules of lines judge as paragraphs; blank lines stay."""
     clean = lines.clean
     starts, stops, _ = paragraph_bounds(clean.data, clean.offsets, lines.line_documents)
     first_lines = np.searchsorted(clean.offsets, starts)
@@ -256,7 +256,7 @@ def _with_faults(raw: RawBlock, lines: Texts, clean: CleanLines) -> Evidence:
 
 
 def _with_rejects(raw: RawBlock, lines: np.ndarray, positions: np.ndarray) -> Evidence:
-    """Adds texts that are not UTF-8 from a position on, int64 [texts] each."""
+    """Add texts that are not UTF-8 from a position on, int64 [texts] each."""
     rejects = [*raw.evidence.rejects]
     for line, position in zip(lines.tolist(), positions.tolist(), strict=True):
         rejects.append(Reject(raw.source, line, raw.invalid_text, f"at byte {position + 1}"))
@@ -265,7 +265,7 @@ def _with_rejects(raw: RawBlock, lines: np.ndarray, positions: np.ndarray) -> Ev
 
 
 def measure_documents(block: DocumentBlock) -> dict[str, np.ndarray]:
-    """The sizes that limits are of, [documents], by their reasons."""
+    """Return the sizes that limits are of, [documents], by their reasons."""
     offsets, data = offsets_and_data(block.sentences)
     sizes = _measure(data, offsets, block.document_offsets, _letter_table())
     characters, words, letters, visible = sizes  # the latter are not white space

@@ -135,7 +135,7 @@ def sum_counts(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
 
 
 def merge_samples(parts: Iterable[Samples]) -> dict[str, list[Sample]]:
-    """Keeps the samples with the smallest hashes, one of equal texts: in any order the same."""
+    """Keep the samples with the smallest hashes, one of equal texts: in any order the same."""
     gathered: dict[str, list[Sample]] = {}
     for part in parts:
         for rule, samples in part.items():
@@ -155,7 +155,7 @@ def tallied_columns(columns: Iterable[str], config: CorpusSection) -> tuple[str,
 
 
 def tally_columns(columns: Mapping[str, pa.Array]) -> dict[str, int]:
-    """Counts documents by the domain of their `url` and by `license`, of the columns given."""
+    """Count documents by the domain of their `url` and by `license`, of the columns given."""
     tallies: Counter[str] = Counter()
     for column, cells in columns.items():
         values = cells.cast(pa.large_binary())
@@ -169,7 +169,7 @@ def tally_columns(columns: Mapping[str, pa.Array]) -> dict[str, int]:
 
 
 def most_frequent(tallies: Mapping[str, int]) -> dict[str, int]:
-    """Keeps the most frequent names of each kind, and what has no name."""
+    """Keep the most frequent names of each kind, and what has no name."""
     kept: dict[str, int] = {}
     kinds: Counter[str] = Counter()
     for key, number in ranked(tallies).items():

@@ -56,7 +56,7 @@ class CleanLines:
         return self.take(self.offsets[:-1][lines], self.lengths[lines], self.fault_positions[lines])
 
     def without(self, lines: np.ndarray) -> CleanLines:
-        """Empties the lines of a mask, bool [lines]."""
+        """Empty the lines of a mask, bool [lines]."""
         if not lines.any():
             return self
         starts = np.where(lines, self.offsets[1:] - 1, self.offsets[:-1])
@@ -74,7 +74,7 @@ def clean_lines(
     stops: np.ndarray,
     steps: tuple[str, ...] = ("controls", "whitespace"),
 ) -> CleanLines:
-    """Applies steps `controls` and `whitespace`, if given, to `data[starts[l] : stops[l]]`."""
+    """Apply steps `controls` and `whitespace`, if given, to `data[starts[l] : stops[l]]`."""
     table = cleaning_table(controls="controls" in steps, whitespace="whitespace" in steps)
     return CleanLines(*_clean(data, starts, stops, table))
 

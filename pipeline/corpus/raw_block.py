@@ -81,7 +81,7 @@ class RawBlock:
 
 
 def gather(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> pa.Array:
-    """Copies ranges of UTF-8 into an Arrow string array; raises InputError from 2 GiB on."""
+    """Copy ranges of UTF-8 into an Arrow string array; raise InputError from 2 GiB on."""
     wide_offsets = offsets_of(stops - starts)
     if wide_offsets[-1] > _MOST_BYTES:
         raise InputError(
@@ -105,7 +105,7 @@ def _count_line_ends(data, starts, stops):
 
 @numba.njit(cache=True, nogil=True)
 def split_lines(data, starts, stops):
-    """Splits texts at line ends: LF, CR, CRLF, VT, FF, and Unicode's line and paragraph separators.
+    """Split texts at line ends: LF, CR, CRLF, VT, FF, and Unicode's line and paragraph separators.
 
     Returns starts, stops and the text of each line, int64 [lines] each; every text has a line.
     """

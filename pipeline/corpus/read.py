@@ -67,7 +67,7 @@ class FinishedBlock:
 
 
 def block_work(block: DocumentBlock | FinishedBlock) -> str:
-    """The name of the work on a block, for `BlobStore.once`."""
+    """Return the name of the work on a block, for `BlobStore.once`."""
     return block.name if isinstance(block, FinishedBlock) else f"{BLOCK}-{block_identity(block)}"
 
 
@@ -118,7 +118,7 @@ class ReadDocuments(beam.PTransform):
 
 
 def bytes_of_block(config: CorpusSection, files: list[FileInfo]) -> int:
-    """The size of the blocks that a corpus is read in; results do not depend on it.
+    """Return the size of the blocks that a corpus is read in; results do not depend on it.
 
     It follows from the config and input only, so that an interrupted run finds its blocks again.
     """
@@ -129,7 +129,7 @@ def bytes_of_block(config: CorpusSection, files: list[FileInfo]) -> int:
 def group_files(
     config: CorpusSection, files: list[FileInfo], block_bytes: int
 ) -> list[list[FileInfo]]:
-    """Groups small files to be read together, unless duplicates, known by file, are dropped."""
+    """Group small files to be read together, unless duplicates, known by file, are dropped."""
     may_join = config.duplicates == "keep" and config.duplicate_lines == "keep"
     groups: list[list[FileInfo]] = []
     room = 0
@@ -199,7 +199,7 @@ def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
 def read_new_blocks(
     group: ReadGroup, block_bytes: int, store: BlobStore
 ) -> Iterator[DocumentBlock | FinishedBlock]:
-    """Reads the blocks of a split or of small files, unless all their work is finished."""
+    """Read the blocks of a split or of small files, unless all their work is finished."""
     read = "\0".join(f"{task.path}\0{task.split.index}" for task in group)
     place = hashlib.sha256(read.encode()).hexdigest()[:32]
     reading = f"reading-{place}"

@@ -189,7 +189,7 @@ def list_reasons(reasons: dict[str, int]) -> str:
 
 
 def read_report(folder: str) -> CorpusReport:
-    """Reads the counts that `ReportCorpus` wrote; raises InputError if they are missing."""
+    """Read the counts that `ReportCorpus` wrote; raise InputError if they are missing."""
     counts, _ = _read_summary(folder)
     reasons = {key: Counter(value) for key, value in counts.items() if isinstance(value, dict)}
     copies = sum(share["copies"] for share in _read_shares(folder))
@@ -218,12 +218,12 @@ def _read_shares(folder: str) -> Iterator[dict[str, Any]]:
 
 
 def write_lists(folder: str, output: Path) -> dict[str, int]:
-    """Writes the lists of workers beside an output; removes empty ones; returns their lengths."""
+    """Write the lists of workers beside an output; remove empty ones; return their lengths."""
     return {name: _write_list(folder, name, place(output)) for name, place in _LISTS.items()}
 
 
 def move_lists(folder: Path, output: Path) -> None:
-    """Moves lists from beside a folder to beside an output on the same storage."""
+    """Move lists from beside a folder to beside an output on the same storage."""
     for place in _LISTS.values():
         made, target = place(folder), place(output)
         if made.exists():
@@ -233,7 +233,7 @@ def move_lists(folder: Path, output: Path) -> None:
 
 
 def list_meanings(output: Path, *, duplicates: str, rejects: str) -> list[tuple[Path, str]]:
-    """The lists that there may be beside an output, with what they are to the user."""
+    """Return the lists that there may be beside an output, with what they are to the user."""
     return [
         (duplicates_path(output), duplicates),
         (dropped_path(output), "dropped documents, with the rule of each"),

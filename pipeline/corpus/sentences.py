@@ -272,7 +272,7 @@ def _end_of_marks(data, position, stop, table):
 
 @numba.njit(cache=True)
 def _end_of_closers(data, position, stop, table):
-    """The end of quotes, brackets and reference marks such as `[1]` that close a sentence."""
+    """Return the end of quotes, brackets and references such as `[1]` that close a sentence."""
     while position < stop:
         code_point, width = decode(data, position)
         kind = table[code_point]
@@ -352,7 +352,7 @@ def _ends_as_street(data, mark):
 
 @numba.njit(cache=True)
 def _after_elision(data, start, mark):
-    """The start of a word without an article before an apostrophe: `art` of `l'art`."""
+    """Return the start of a word without an article before an apostrophe: `art` of `l'art`."""
     for place in range(start, mark - 2):
         if data[place] == _APOSTROPHE:
             start = place + 1
@@ -415,7 +415,7 @@ def _period_ends(data, begin, mark, following, stop, follower, table, lists):
 
 
 def make_splitter(name: str, language: str) -> SentenceSplitter | None:
-    """Creates a splitter of `CorpusSection.sentence_splitter`; None for `none`.
+    """Create a splitter of `CorpusSection.sentence_splitter`; None for `none`.
 
     Raises UsageError if its library is not installed, or the language is no language code.
     """

@@ -73,7 +73,7 @@ _UP_TO_TEN_WORDS = r"^(\S+\s+){1,10}$"
 
 
 def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
-    """Removes markup of UTF-8; paragraphs end in `paragraph_end`, in lines a space."""
+    """Remove markup of UTF-8; paragraphs end in `paragraph_end`, in lines a space."""
     marks = np.flatnonzero((texts.data == ord("<")) | (texts.data == ord("&")))
     has_mark = np.searchsorted(marks, texts.stops) > np.searchsorted(marks, texts.starts)
     numbers = np.flatnonzero(has_mark)

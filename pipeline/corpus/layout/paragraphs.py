@@ -95,7 +95,7 @@ def find_double_spacing(
 
 
 def _documents_of(line_documents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first line of each document, and for each line the place of its document."""
+    """Return the first line of each document, and for each line the place of its document."""
     is_first = np.append(True, np.diff(line_documents) != 0)
     return np.flatnonzero(is_first), np.cumsum(is_first) - 1
 

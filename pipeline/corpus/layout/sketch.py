@@ -262,7 +262,7 @@ def has_other_line_ends(head: bytes) -> bool:
 
 
 def with_line_feeds(data: bytes) -> bytes:
-    """Replaces such line ends by line feeds; the length stays."""
+    """Replace such line ends by line feeds; the length stays."""
     return _OTHER_LINE_END.sub(lambda end: _LINE_ENDS.get(end[0], b"  \n"), data)
 
 

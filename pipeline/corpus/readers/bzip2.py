@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 22
 
 
 def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yields each block's first bit, from `first_bit` on, and its bytes; InputError if damaged."""
+    """Yield each block's first bit, from `first_bit` on, and its bytes; InputError if damaged."""
     if first_bit == 0:
         stream.seek(0)
         if stream.read(3) != b"BZh":
@@ -83,13 +83,13 @@ class BlockStream:
         return joined[:size]
 
     def block_of(self, offset: int) -> tuple[int, int]:
-        """The bit in the file, and the offset, of the block that a byte was read from."""
+        """Return the bit in the file, and the offset, of the block that a byte was read from."""
         place = bisect.bisect_right(self._offsets, offset) - 1
         return self._bits[place], self._offsets[place]
 
 
 def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, bytes]]:
-    """Yields each mark's first bit, whether it is an end mark, and the bytes since the last one."""
+    """Yield each mark's first bit, whether it is an end mark, and the bytes since the last one."""
     window = 0
     unseen = b""
     while chunk := stream.read(_CHUNK_BYTES):

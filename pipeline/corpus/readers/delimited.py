@@ -41,7 +41,7 @@ class DelimitedReader(ChunkReader):
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection, *, has_quotes: bool) -> DelimitedReader:
-        """Finds the text column; InputError for a bad header, UsageError without the column."""
+        """Find the text column; InputError for a bad header, UsageError without the column."""
         dialect = TableDialect.of(config)
         header = read_table_header(path, dialect, has_quotes=has_quotes, opener=open_stored)
         check_columns(path, header, header.columns, [config.text_column])

@@ -67,7 +67,7 @@ class Reader(Protocol):
         """Cuts a file into splits that workers read on their own."""
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
-        """Reads the documents of a split; what cannot be read goes to the rejects."""
+        """Read the documents of a split; what cannot be read goes to the rejects."""
 
     def whole_size(self, path: str, stored_bytes: int) -> float:
         """Estimates uncompressed bytes (Parquet: of its texts), the sum of `RawBlock.size`."""
@@ -76,7 +76,7 @@ class Reader(Protocol):
 def make_reader(
     path: str, config: CorpusSection, layouts: Mapping[str, str] = MappingProxyType({})
 ) -> Reader:
-    """Creates the reader of a file; `layouts` are the known ones of plain text.
+    """Create the reader of a file; `layouts` are the known ones of plain text.
 
     Raises UsageError if the format is not known, or the file lacks, for instance, the column.
     """
@@ -105,7 +105,7 @@ def read_file(
 
 
 def format_of(path: str, config: CorpusSection) -> str:
-    """The format of a file, one of `CORPUS_FORMATS` other than auto.
+    """Return the format of a file, one of `CORPUS_FORMATS` other than auto.
 
     Raises UsageError if neither name, configuration nor content (WikiExtractor's) tells it.
     """
@@ -130,7 +130,7 @@ def format_of(path: str, config: CorpusSection) -> str:
 
 
 def look_at_text(config: CorpusSection, files: Sequence[FileInfo]) -> TextLook:
-    """Looks at the beginnings of files spread over the corpus, of all if their layouts differ."""
+    """Look at the beginnings of files spread over the corpus, of all if their layouts differ."""
     texts = [file for file in files if format_of(file.path, config) == "text"]
     places = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _MOST_FILES)).round())
     chosen = [texts[int(place)] for place in places]

@@ -31,7 +31,7 @@ def unpack_members(stream: BinaryIO, path: str) -> BinaryIO:
 
 
 def read_members(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yields each member's first bit, from `first_bit` on, and its bytes in parts.
+    """Yield each member's first bit, from `first_bit` on, and its bytes in parts.
 
     After a damaged member, reading continues at the next one that begins a record. DAMAGE tells
     where it was: as a record without a length, or behind what was read of its record, which is
@@ -69,7 +69,7 @@ def read_members(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator
 
 
 def read_frames(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yields each frame's first bit, from `first_bit` on, and its parts; InputError if damaged."""
+    """Yield each frame's first bit, from `first_bit` on, and its parts; InputError if damaged."""
     stream.seek(first_bit // 8)
     try:
         for start, part in unpack(stream, "zstd", first_bit // 8):
@@ -90,7 +90,7 @@ def _filled(stored: bytes, stream: BinaryIO) -> bytes:
 
 
 def _skip_to_member(stream: BinaryIO, stored: bytes, after: int) -> tuple[int, bytes]:
-    """The number of bytes before the next member, and what is read from there on."""
+    """Return the number of bytes before the next member, and what is read from there on."""
     skipped = 0
     while True:
         place = stored.find(_MAGIC, after)

@@ -57,7 +57,7 @@ class HtmlReader(ChunkReader):
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> Self:
-        """Raises UsageError if a package is missing."""
+        """Return the reader; raise UsageError if a package is missing."""
         del path
         check_web_packages(config.html_extractor)
         return cls(config.html_extractor)
@@ -74,7 +74,7 @@ class HtmlReader(ChunkReader):
 
 
 def extract_pages(extractor: str, pages: Sequence[Page]) -> list[Extracted]:
-    """Extracts the text of pages in a process that is kept for later calls."""
+    """Extract the text of pages in a process that is kept for later calls."""
     idle = _idle.setdefault((os.getpid(), extractor), [])  # a forked process has its own
     try:
         process = idle.pop()
@@ -142,7 +142,7 @@ class _Extractor:
         return process
 
     def close(self) -> int:
-        """Waits for the end of the process, which has no more pages; returns its exit status."""
+        """Wait for the end of the process, which has no more pages; return its exit status."""
         process, self._process = self._process, None
         if process is None:
             return 0
@@ -158,7 +158,7 @@ def _end_processes() -> None:
 
 
 def _fault(status: int) -> Extracted:
-    """The reject of a page that ends a new process; raises InputError if it was killed."""
+    """Return the reject of a page that ends a new process; raise InputError if it was killed."""
     if status == -signal.SIGPROF:
         return Extracted(b"", TOO_COSTLY, f"more than {_CPU_SECONDS} s of CPU time")
     if status in (html_process.OUT_OF_MEMORY, -signal.SIGABRT):

@@ -32,7 +32,7 @@ _SYLLABLES = 0.9  # of the pairs: Hangul in EUC-KR
 
 
 def load_extractor(name: str) -> Callable[[str], str]:
-    """The function from HTML to text of `CorpusSection.html_extractor`, with its settings."""
+    """Return the function from HTML to text for `CorpusSection.html_extractor`, with settings."""
     if name == "trafilatura":
         from trafilatura import extract
 
@@ -67,7 +67,7 @@ def decode(page: bytes, charset: str) -> str:
 
 
 def _as_utf8(page: bytes) -> str | None:
-    """The text of a page that is UTF-8 beyond ASCII, whatever it says; else None.
+    """Return the text of a page that is UTF-8 beyond ASCII, whatever it says; else None.
 
     Text in other encodings is not valid UTF-8, but by chance in a few letters.
     """

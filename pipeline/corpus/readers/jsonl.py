@@ -35,7 +35,7 @@ class JsonlReader(ChunkReader):
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> JsonlReader:
-        """Checks the first megabytes; InputError for one large value, UsageError without `key`."""
+        """Check the first megabytes; InputError for one large value, UsageError without `key`."""
         dialect = TableDialect.of(config)
         dialect.check_has_names(path, KEYS_ARE_NAMES)
         with UncompressedFile(path, dialect.encoding) as file:

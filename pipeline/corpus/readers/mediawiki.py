@@ -50,7 +50,7 @@ class MediaWikiReader(ChunkReader):
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> MediaWikiReader:
-        """Reads the dump's names for files and categories; raises UsageError if it is no dump."""
+        """Read the dump's names for files and categories; raise UsageError if it is no dump."""
         with UncompressedFile(path, config.encoding) as file:
             head = file.read(_PEEKED_BYTES)
         if not _ROOT.search(head):
@@ -111,7 +111,7 @@ class MediaWikiReader(ChunkReader):
 
 
 def _stretches(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
-    """The pages of a chunk and the text between them, with their first lines."""
+    """Return the pages of a chunk and the text between them, with their first lines."""
     data, line, position = chunk.data, chunk.first_line, 0
     while position < len(data):
         following = data.find(_PAGE, position + 1)

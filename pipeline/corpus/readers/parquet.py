@@ -33,7 +33,7 @@ class ParquetReader:
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> ParquetReader:
-        """Checks the column; InputError for damage, UsageError without a text column."""
+        """Check the column; InputError for damage, UsageError without a text column."""
         dialect = TableDialect.of(config)
         schema = parquet_schema(path, dialect, open_stored)
         check_columns(path, None, schema.names, [config.text_column])

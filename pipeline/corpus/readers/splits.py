@@ -86,7 +86,7 @@ def collect(
     found: Iterable[Found],
     cells: Mapping[str, list[Any]] = MappingProxyType({}),
 ) -> RawBlock:
-    """Makes the block of a chunk; `cells`, for `tally_columns`, may be filled while it reads."""
+    """Make the block of a chunk; `cells`, for `tally_columns`, may be filled while it reads."""
     texts: list[bytes] = []
     lines: list[int] = []
     rejects: list[Reject] = []
@@ -131,7 +131,7 @@ class ChunkReader(abc.ABC):
 
     @abc.abstractmethod
     def read(self, path: str, chunk: Chunk) -> RawBlock:
-        """Reads whole documents; what cannot be read goes to the rejects."""
+        """Read whole documents; what cannot be read goes to the rejects."""
 
     def resolved(self, path: str, *, is_sample: bool = False) -> ChunkReader:
         """See `Reader.resolved`."""
@@ -142,7 +142,7 @@ class ChunkReader(abc.ABC):
         return UncompressedFile(path, self.dialect.encoding if self.is_text else None)
 
     def block_reader(self, path: str) -> BlockReader | None:
-        """Reads a compressed file from any of its blocks on; None if it cannot be split."""
+        """Read a compressed file from any of its blocks on; None if it cannot be split."""
         return read_blocks if compression_of(path) == "bz2" else None
 
     def splits(self, path: str, block_bytes: int) -> Iterator[Split]:
@@ -170,7 +170,7 @@ class ChunkReader(abc.ABC):
         yield from splits or [WHOLE_FILE]
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
-        """Reads a split by blocks; raises UsageError if the file has changed since it was split."""
+        """Read a split by blocks; raise UsageError if the file has changed since it was split."""
         if split.length < 0:
             with self._open(path) as file:
                 for chunk in self._cut(file, path, block_bytes):
@@ -210,7 +210,7 @@ class ChunkReader(abc.ABC):
     def _cut(
         self, stream: UncompressedFile | BlockStream, path: str, chunk_bytes: int
     ) -> Iterator[Chunk]:
-        """Yields chunks of whole documents, about `chunk_bytes`; cuts depend on content only."""
+        """Yield chunks of whole documents, about `chunk_bytes`; cuts depend on content only."""
         index, line = 0, 1
         pending = stream.read(max(chunk_bytes, len(BYTE_ORDER_MARK)))
         offset = len(BYTE_ORDER_MARK) if pending.startswith(BYTE_ORDER_MARK) else 0

@@ -99,7 +99,11 @@ class WarcReader(HtmlReader):
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> Self:
-        """Raises UsageError if the file is no WARC file or a package is missing."""
+        """Return the reader.
+
+        Raises:
+            UsageError: the file is no WARC file, or a package is missing.
+        """
         reader = super().for_file(path, config)
         with _open(path) as file:
             if not file.read(_PEEKED_BYTES).removeprefix(BYTE_ORDER_MARK).startswith(SIGNATURE):
@@ -183,7 +187,7 @@ def _batches(found: Iterator[_Page | Reject | str]) -> Iterator[list[_Page | Rej
 
 
 def _page_of(data: bytes, path: str, number: int, longest: int) -> _Page | Reject | str | None:
-    """The page of a record, decoded from what HTTP makes of it; None if there cannot be one."""
+    """Return the page of a record, decoded from what HTTP makes of it; None if it has none."""
     from fastwarc.warc import WarcRecordType
 
     try:
@@ -231,7 +235,7 @@ def _record_of(data: bytes) -> WarcRecord:
 
 
 def _field_name(name: re.Match[bytes]) -> bytes:
-    """The name of a field as the standard writes it: `WARC-Target-URI`, `Content-Length`."""
+    """Return the name of a field as the standard writes it: `WARC-Target-URI`, `Content-Length`."""
     words = [b"-" + word for word in name[2].lower().split(b"-")[1:]]
     first = b"WARC" if name[1].upper() == b"WARC" else b"Content"
     return first + b"".join(_IN_CAPITALS.get(word, word.title()) for word in words)
@@ -280,7 +284,7 @@ def _may_be_html(content: bytes) -> bool:
 
 
 def _find_records(data: bytes, longest: int, *, is_end: bool) -> Iterator[_Span]:
-    """Yields the records that begin in data; the last may go on behind it unless `is_end`."""
+    """Yield the records that begin in data; the last may go on behind it unless `is_end`."""
     begin = _begin_of_record(data, 0)
     while begin < len(data):
         head, stop, fault = _measure(data, begin, longest, is_end=is_end)

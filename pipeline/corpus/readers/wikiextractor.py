@@ -24,7 +24,7 @@ OUTSIDE = "text outside of <doc>"
 
 
 def format_of_wiki_file(path: str) -> str | None:
-    """The format of a file whose name does not say it: "text", "jsonl", or None for neither."""
+    """Return the format of a file whose name does not say it: "text", "jsonl", or None."""
     try:
         with UncompressedFile(path) as file:
             head = file.read(_PEEKED_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip()
@@ -39,7 +39,7 @@ def format_of_wiki_file(path: str) -> str | None:
 
 
 def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, Evidence]:
-    """The texts of `<doc …>` elements without titles, and counts of stray text between them."""
+    """Return the texts of `<doc …>` elements without titles, and counts of text between them."""
     texts: list[bytes] = []
     lines: list[int] = []
     place, line = 0, first_line
@@ -66,7 +66,7 @@ def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, Evidence]:
 
 
 def wiki_text(row: dict[str, Any], text: str) -> str:
-    """The text of a row; of one that WikiExtractor wrote, without its title and as plain text."""
+    """Return the text of a row; what WikiExtractor wrote is without its title and plain text."""
     title = row.get("title")
     if not isinstance(title, str) or "curid=" not in str(row.get("url")) or "id" not in row:
         return text

@@ -64,7 +64,7 @@ class WikitextError(ValueError):
 
 
 def plain_text(wikitext: str, hidden_namespaces: frozenset[str], thousands: str = ",") -> str:
-    """The prose of a page, with a blank line between its paragraphs and list items.
+    """Return the prose of a page, with a blank line between its paragraphs and list items.
 
     Args:
         hidden_namespaces: lower-case names of the namespaces whose links do not show (files,
@@ -87,7 +87,7 @@ def plain_text(wikitext: str, hidden_namespaces: frozenset[str], thousands: str 
 
 
 def _without_comment(comment: re.Match[str]) -> str:
-    """Removes a comment with the spaces around it, and its line if it has one of its own."""
+    """Remove a comment with the spaces around it, and its line if it has one of its own."""
     before, after = comment["before"], comment["after"] or ""
     return after if before is None else before if not after else ""
 
@@ -188,7 +188,7 @@ class Balance:
             self._begin_element(name[2:], place, mark.end())
 
     def _begin_element(self, name: str, place: int, position: int) -> int:
-        """Notes an open element; returns where parsing continues."""
+        """Note an open element; return where parsing continues."""
         if name in _SINGLE:
             return position
         if name in _OPAQUE and name not in self._endless:
@@ -201,7 +201,7 @@ class Balance:
 
 
 def without_leftovers(text: str) -> str:
-    """Removes leftovers of parsing: quotes for bold and italics, stray markup, templates' holes."""
+    """Remove leftovers of parsing: quotes for bold and italics, stray markup, templates' holes."""
     # Holes keep apart the quotes on both sides of them until the quotes are gone.
     text = "\n".join(_without_quotes(line) if "''" in line else line for line in text.split("\n"))
     text = _MAGIC_WORD.sub(lambda word: "" if word[0].isupper() else word[0], text)
@@ -216,7 +216,7 @@ def without_leftovers(text: str) -> str:
 
 
 def _without_quotes(line: str) -> str:
-    """Removes the quotes of bold and italics, not apostrophes, as MediaWiki's `doQuotes` does."""
+    """Remove the quotes of bold and italics, not apostrophes, as MediaWiki's `doQuotes` does."""
     parts = _QUOTES.split(line)
     marks = _QUOTES.findall(line)
     lengths = []

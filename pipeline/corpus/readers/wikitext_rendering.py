@@ -40,7 +40,7 @@ _FILE_NAME = re.compile(
 
 
 def _value(place: int, *, least: int = 1) -> Show:
-    """Shows one of the values if there are at least so many."""
+    """Show one of the values if there are at least so many."""
     return lambda name, values: values[place].strip() if len(values) >= least else ""
 
 
@@ -98,7 +98,7 @@ _SHOWN: dict[str, Show] = {
 
 
 def thousands_of(language: str) -> str:
-    """The separator of thousands in a language; none where that is not a comma."""
+    """Return the separator of thousands in a language; none where that is not a comma."""
     return "," if language.partition("-")[0].lower() in _WITH_COMMAS else ""
 
 
@@ -134,7 +134,7 @@ class Renderer:
         return self._text_until()[0]
 
     def _text_until(self, *ends: type[Token]) -> tuple[str, type[Token] | None]:
-        """The text before the first token of some types, and that token's type."""
+        """Return the text before the first token of some types, and that token's type."""
         parts: list[str] = []
         for token in self._tokens:
             kind = type(token)
