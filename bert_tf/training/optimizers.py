@@ -299,7 +299,27 @@ class AdamW(StepOptimizer):
         )
 
 
-class Lamb(StepOptimizer):
+class _MatrixOptimizer(StepOptimizer):
+    """Adam's moments, for updates that are scaled by a number per matrix."""
+
+    def build(self, variables: list[keras.Variable]) -> None:
+        super().build(variables)
+        self._matrices = joined_matrices(variables)
+
+    def _moments(
+        self, index: int, gradient: tf.Tensor, scalars: StepScalars
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Update both moments of a variable, and return them without their bias to 0."""
+        m = self._momentums[index].value
+        v = self._velocities[index].value
+        momentum = m.assign(scalars.beta_1 * m + (1.0 - scalars.beta_1) * gradient)
+        velocity = v.assign(scalars.beta_2 * v + (1.0 - scalars.beta_2) * tf.square(gradient))
+        first = momentum / (1.0 - scalars.beta_1_power)
+        second = velocity / (1.0 - scalars.beta_2_power)
+        return first, second
+
+
+class Lamb(_MatrixOptimizer):
     """LAMB (You et al. 2020, arXiv 1904.00962, Algorithm 2); see `StepOptimizer`.
 
     Like in the paper, weight decay is part of the update whose norm the trust ratio divides by;
@@ -312,28 +332,19 @@ class Lamb(StepOptimizer):
     def __init__(self, **arguments: Any):
         super().__init__(name="lamb", **arguments)
 
-    def build(self, variables: list[keras.Variable]) -> None:
-        super().build(variables)
-        self._matrices = joined_matrices(variables)
-
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
         gradient = scaled(gradient, scalars.gradient_factor)
-        m = self._momentums[index].value
-        v = self._velocities[index].value
-        momentum = m.assign(scalars.beta_1 * m + (1.0 - scalars.beta_1) * gradient)
-        velocity = v.assign(scalars.beta_2 * v + (1.0 - scalars.beta_2) * tf.square(gradient))
-        update = (momentum / (1.0 - scalars.beta_1_power)) / (
-            tf.sqrt(velocity / (1.0 - scalars.beta_2_power)) + self.epsilon
-        )
+        first, second = self._moments(index, gradient, scalars)
+        update = first / (tf.sqrt(second) + self.epsilon)
         if self._decays[index]:
             update = update + self.decay * variable
             update = update * _trust_ratio(variable, update, self._matrices[index])
         variable.assign_sub(self.rate(index, scalars) * update)
 
 
-class StableAdamW(StepOptimizer):
+class StableAdamW(_MatrixOptimizer):
     """AdamW whose update is scaled down where gradients outgrow the second moment.
 
     StableAdamW of Wortsman et al. 2023 ("Stable and low-precision training for large-scale
@@ -347,20 +358,12 @@ class StableAdamW(StepOptimizer):
     def __init__(self, **arguments: Any):
         super().__init__(name="stable_adamw", **arguments)
 
-    def build(self, variables: list[keras.Variable]) -> None:
-        super().build(variables)
-        self._matrices = joined_matrices(variables)
-
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
         gradient = scaled(gradient, scalars.gradient_factor)
-        m = self._momentums[index].value
-        v = self._velocities[index].value
-        momentum = m.assign(scalars.beta_1 * m + (1.0 - scalars.beta_1) * gradient)
-        velocity = v.assign(scalars.beta_2 * v + (1.0 - scalars.beta_2) * tf.square(gradient))
-        second = velocity / (1.0 - scalars.beta_2_power)
-        update = (momentum / (1.0 - scalars.beta_1_power)) / (tf.sqrt(second) + self.epsilon)
+        first, second = self._moments(index, gradient, scalars)
+        update = first / (tf.sqrt(second) + self.epsilon)
         if self.decay and self._decays[index]:
             update = update + self.decay * variable
         outgrown = gradient * tf.math.rsqrt(tf.maximum(second, self.epsilon**2))
