@@ -16,17 +16,13 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from accelerator_audit import finetuning_step
 
 from bert_tf.config.bert import BertConfig, sized_config
-from bert_tf.config.section import build_section
-from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_of
 from bert_tf.serving.signatures import IDS_INPUTS
-from bert_tf.tasks.base.task import ROW_WEIGHTS, FinetuningLoss
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
-from bert_tf.training.optimizers import make_optimizer
-from bert_tf.training.step import TrainingStep
 from bert_tf.xla.forward import XlaForward, compiled
 from bert_tf.xla.step_programs import STEPS_PER_PROGRAM
 
@@ -122,27 +118,8 @@ def _pretraining(config: BertConfig, shape: StepShape, is_fused: bool) -> Any:
 
 def _finetuning(config: BertConfig, shape: StepShape, is_fused: bool) -> Any:
     """A step of a classifier."""
-    task = task_from_settings(_CLASSIFICATION, "benchmark")
-    model = task.build_model(config, policy=POLICY)
-    model.build_weights()
-    optimizer = make_optimizer(
-        build_section(TrainConfig, {"data": "-", "output": "-", "size": "tiny"}),
-        num_hidden_layers=config.num_hidden_layers,
-    )
-    optimizer.build(model.trainable_variables)
-    step = TrainingStep(
-        model=model,
-        loss=FinetuningLoss(task),
-        optimizer=optimizer,
-        strategy=tf.distribute.get_strategy(),
-        arithmetic=_arithmetic(is_fused),
-    )
-    batch = full_batch(shape, config.vocab_size)
-    rows = {name: tf.constant(batch[name]) for name in IDS_INPUTS}
-    rows |= {
-        "label": tf.constant(batch["next_sentence_labels"]),
-        ROW_WEIGHTS: tf.ones(shape.rows),
-    }
+    step, batch = finetuning_step(config, _arithmetic(is_fused), shape)
+    rows = {name: tf.constant(values) for name, values in batch.items()}
     return step.compiled, (rows, tf.constant(0), tf.constant(1e-5), 1), 1
 
 
