@@ -395,6 +395,26 @@ def shown_texts(texts: Mapping[str, Sequence[Any]], row: int) -> dict[str, str]:
     }
 
 
+def confidence_histogram(scores: Any, is_wrong: np.ndarray, note: str = "") -> HistogramSection:
+    """Return the distribution of the probabilities of predictions, with that of wrong ones.
+
+    Args:
+        scores: float [rows], 0 to 1.
+        is_wrong: bool [rows].
+        note: see `histogram`.
+    """
+    return histogram(
+        "Probability of the predictions",
+        "probability",
+        "rows",
+        np.asarray(scores, np.float64),
+        bounds=(0.0, 1.0),
+        is_part=is_wrong,
+        part_noun="wrong",
+        note=note,
+    )
+
+
 def spread_points(number: int) -> np.ndarray:
     """Choose points to draw, int64: all, or up to 1,000 evenly spread ones."""
     return np.unique(np.linspace(0, number - 1, min(number, MOST_POINTS)).astype(np.int64))

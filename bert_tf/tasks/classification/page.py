@@ -13,7 +13,7 @@ from bert_tf.tasks.base.report_sections import (
     PlotSection,
     Section,
     TableSection,
-    histogram,
+    confidence_histogram,
     label_section,
     negative_logs,
     table_by_length,
@@ -40,14 +40,9 @@ def sections(
     yield label_section(results.report.details)
     yield from _confusions(task, gold, chosen)
     yield _calibration(results.report.details["calibration"])
-    yield histogram(
-        "Probability of the predictions",
-        "probability",
-        "rows",
-        np.asarray(predicted["predicted_score"], np.float64),
-        bounds=(0.0, 1.0),
-        is_part=gold != chosen,
-        part_noun="wrong",
+    yield confidence_histogram(
+        predicted["predicted_score"],
+        gold != chosen,
         note="A model that knows when it is wrong has its wrong rows on the left.",
     )
     score = np.asarray(predicted["predicted_score"], np.float64).round(PROBABILITY_DIGITS)

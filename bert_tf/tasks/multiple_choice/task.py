@@ -31,7 +31,7 @@ from bert_tf.tasks.base.report_sections import (
     MarkKind,
     MatrixSection,
     Section,
-    histogram,
+    confidence_histogram,
     negative_logs,
     table_by_group,
     table_by_length,
@@ -319,15 +319,7 @@ def sections(
             counts=np.bincount(right * most + chosen, minlength=most * most).reshape(most, most),
             note="A column that is darker than the others is a position that the model prefers.",
         )
-    yield histogram(
-        "Probability of the predictions",
-        "probability",
-        "rows",
-        np.asarray(predicted["predicted_score"], np.float64),
-        bounds=(0.0, 1.0),
-        is_part=right != chosen,
-        part_noun="wrong",
-    )
+    yield confidence_histogram(predicted["predicted_score"], right != chosen)
     of_right = np.asarray(predicted["probabilities"])[np.arange(len(right)), right]
     wrong = np.where(right == chosen, -1.0, negative_logs(of_right))
     yield worst_rows(
