@@ -26,6 +26,35 @@ def read_json_object(path: str | Path) -> dict[str, Any]:
     return document
 
 
+class JsonFolder:
+    """The JSON objects in the files of a folder, each read once, when it is first asked for.
+
+    `files[name]` is the content of a file, `name in files` whether it is there. Errors are those of
+    `read_json_object`.
+
+    Attributes:
+        path: the folder.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._documents: dict[str, dict[str, Any]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        if name not in self._documents:
+            self._documents[name] = read_json_object(self.path / name)
+        return self._documents[name]
+
+    def get(self, name: str) -> dict[str, Any] | None:
+        """Return the content of a file; None if there is no such file."""
+        if name not in self:
+            return None
+        return self[name]
+
+
 def read_json(path: str | Path) -> Any:
     """Read a JSON file.
 

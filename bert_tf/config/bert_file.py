@@ -86,7 +86,11 @@ def read_bert_document(path: str | Path) -> BertDocument:
         UsageError: it does not describe a BERT encoder with `vocab_size`.
         InputError: it is not JSON.
     """
-    document = read_json_object(path)
+    return bert_document(path, read_json_object(path))
+
+
+def bert_document(path: str | Path, document: dict[str, Any]) -> BertDocument:
+    """Interpret the content of a config file; see `read_bert_document`."""
     if fault := next(_faults(document), None):
         raise UsageError(f"{path}: {fault}")
     fields = {key: value for key, value in document.items() if key in _READ}

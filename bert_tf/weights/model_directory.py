@@ -21,17 +21,13 @@ from keras import ops
 from bert_tf.base.checksums import SUMS, check_sums, read_sums, write_sums
 from bert_tf.base.errors import UsageError, no_folder
 from bert_tf.base.files import replacing_directory, write_text_atomically
-from bert_tf.base.json_files import read_json_object
+from bert_tf.base.json_files import JsonFolder, read_json_object
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG, TASK, model_folder, read_bert_document
+from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG, TASK, bert_document, model_folder
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.data.text.casing import Lowercase
-from bert_tf.data.text.vocabulary_files import (
-    TOKENIZER_CONFIG,
-    VOCAB,
-    read_folder_vocabulary,
-    write_vocabulary_files,
-)
+from bert_tf.data.text.tokenizer_json import TOKENIZER_CONFIG
+from bert_tf.data.text.vocabulary_files import VOCAB, folder_vocabulary, write_vocabulary_files
 from bert_tf.weights.sentence_transformers import (
     RECIPE_FILES,
     read_recipe,
@@ -118,11 +114,12 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     if not (inner / CONFIG).is_file():
         raise UsageError(f"{folder}: {_why_no_model(folder)}")
     check_sums(inner, _FILES.__contains__)
-    document = read_bert_document(inner / CONFIG)
-    vocabulary = read_folder_vocabulary(inner, vocab_size=document.config.vocab_size)
+    outer, files = JsonFolder(folder), JsonFolder(inner)
+    document = bert_document(inner / CONFIG, files[CONFIG])
+    vocabulary = folder_vocabulary(files, vocab_size=document.config.vocab_size)
     tensors = FolderTensors(inner)
     check_parameter_count(folder, document.config, tensors.count_numbers())
-    notes = document.notes + vocabulary.notes + recipe_notes(folder)
+    notes = document.notes + vocabulary.notes + recipe_notes(outer)
     if document.has_own_decoder:
         notes += leave_out_own_decoder(folder, tensors)
     return ModelDirectory(
@@ -130,7 +127,7 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
         config=document.config,
         vocab=vocabulary.vocab,
         lowercase=vocabulary.lowercase,
-        task=read_json_object(folder / TASK) if (folder / TASK).is_file() else None,
+        task=outer.get(TASK),
         tensors=tensors,
         notes=notes,
     )

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.files import check_lfs_pointer
 from bert_tf.base.wording import shortened
 from bert_tf.weights.pytorch_pickle import (
     LONGEST_PICKLE_BYTES,
@@ -51,7 +50,6 @@ class PyTorchFile:
 
     def __init__(self, path: str | Path):
         self._path = Path(path)
-        check_lfs_pointer(self._path)
         if not zipfile.is_zipfile(self._path):
             raise UsageError(
                 f"{self._path}: not a zip archive, so saved by PyTorch before 1.6 or damaged; "

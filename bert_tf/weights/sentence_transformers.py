@@ -13,9 +13,9 @@ from typing import Any
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import write_text_atomically
-from bert_tf.base.json_files import read_json, read_json_object
+from bert_tf.base.json_files import JsonFolder, read_json, read_json_object
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
-from bert_tf.data.text.vocabulary_files import TOKENIZER_CONFIG
+from bert_tf.data.text.tokenizer_json import TOKENIZER_CONFIG
 
 MODULES = "modules.json"
 _LENGTH = "sentence_bert_config.json"
@@ -92,12 +92,13 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
     )
 
 
-def recipe_notes(folder: Path) -> tuple[str, ...]:
+def recipe_notes(files: JsonFolder) -> tuple[str, ...]:
     """Return what a folder's library does beyond the recipe, a sentence each."""
-    if not (folder / MODULES).is_file():
+    folder = files.path
+    if MODULES not in files:
         return ()
     notes = []
-    dimensions = _read_if_there(folder / _SETTINGS).get(_DIMENSIONS)
+    dimensions = (files.get(_SETTINGS) or {}).get(_DIMENSIONS)
     if dimensions is not None:
         notes.append(
             f"{folder / _SETTINGS}: {_DIMENSIONS} {dimensions!r}, to which sentence-transformers "

@@ -60,7 +60,6 @@ class TensorFlowFile:
     """
 
     def __init__(self, path: Path):
-        check_lfs_pointer(path)
         self._path = path
         self.shapes: dict[str, tuple[int, ...]] = {}
         self._places: dict[str, str] = {}
@@ -158,21 +157,15 @@ class FolderTensors(Mapping[str, np.ndarray]):
     def __init__(self, folder: str | Path):
         self._readers: dict[str, Callable[[], np.ndarray]] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
-        folder = Path(folder)
-        if (folder / SAFETENSORS).is_file():
-            self._add_safetensors(folder / SAFETENSORS)
-        elif (folder / SHARD_INDEX).is_file():
-            for path in _shards(folder / SHARD_INDEX):
+        kind, paths = _weight_files(Path(folder))
+        for path in paths:
+            check_lfs_pointer(path)
+            if kind in (SAFETENSORS, SHARD_INDEX):
                 self._add_safetensors(path)
-        elif (folder / PYTORCH).is_file():
-            self._add(PyTorchFile(folder / PYTORCH))
-        elif (folder / PYTORCH_INDEX).is_file():
-            for path in _shards(folder / PYTORCH_INDEX):
+            elif kind == TENSORFLOW:
+                self._add(TensorFlowFile(path))
+            else:
                 self._add(PyTorchFile(path))
-        elif (folder / TENSORFLOW).is_file():
-            self._add(TensorFlowFile(folder / TENSORFLOW))
-        else:
-            raise UsageError(f"{folder}: {describe_folder(folder)}")
         copy, own = _TIED_BIASES
         if own not in self._readers and copy in self._readers:  # as transformers, which ties them
             self._readers[own], self._shapes[own] = self._readers[copy], self._shapes[copy]
@@ -196,7 +189,6 @@ class FolderTensors(Mapping[str, np.ndarray]):
             del self._readers[name], self._shapes[name]
 
     def _add_safetensors(self, path: Path) -> None:
-        check_lfs_pointer(path)
         try:
             file = safetensors.safe_open(path, framework="np")
             for name in file.keys():  # noqa: SIM118  the file is not a mapping
@@ -233,6 +225,23 @@ def leave_out_own_decoder(folder: Path, tensors: FolderTensors) -> tuple[str, ..
         f"{folder}: the masked-LM head is left out, since it has embeddings of its own "
         "(tie_word_embeddings is false)",
     )
+
+
+def _weight_files(folder: Path) -> tuple[str, list[Path]]:
+    """Find the weights of a folder.
+
+    Returns:
+        Name of the first file of weights, or index of such files, that is there; and the files.
+
+    Raises:
+        UsageError: there are none, or an index names files that are missing.
+        InputError: an index is damaged.
+    """
+    for name in (SAFETENSORS, SHARD_INDEX, PYTORCH, PYTORCH_INDEX, TENSORFLOW):
+        path = folder / name
+        if path.is_file():
+            return name, _shards(path) if name in (SHARD_INDEX, PYTORCH_INDEX) else [path]
+    raise UsageError(f"{folder}: {describe_folder(folder)}")
 
 
 def _shards(index: Path) -> list[Path]:

@@ -1,4 +1,7 @@
-"""Read HuggingFace's `tokenizer.json`, if all parts that decide about ids are those of BERT."""
+"""HuggingFace's tokenizer files, if all parts that decide about ids are those of BERT.
+
+They are `tokenizer.json`, and the settings in `tokenizer_config.json` and `config.json`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.json_files import read_json_object
+from bert_tf.base.json_files import JsonFolder
 from bert_tf.base.wording import shortened
 from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS, check_specials
 
+TOKENIZER = "tokenizer.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
+_CONFIG = "config.json"
 _UNK = "[UNK]"
 _CLS = "[CLS]"
 _SEP = "[SEP]"
@@ -22,6 +28,24 @@ _MODEL = {
     "continuing_subword_prefix": CONTINUATION,
     "max_input_chars_per_word": 100,
 }
+# HuggingFace's tokenizers that split as BERT's, and those that follow `tokenizer.json`.
+_TOKENIZER_CLASSES = (
+    "BertTokenizer",
+    "BertTokenizerFast",
+    "BertJapaneseTokenizer",
+    "BertJapaneseTokenizerFast",
+    "DistilBertTokenizer",
+    "DistilBertTokenizerFast",
+    "ElectraTokenizer",
+    "ElectraTokenizerFast",
+    "MobileBertTokenizer",
+    "MobileBertTokenizerFast",
+    "PreTrainedTokenizer",
+    "PreTrainedTokenizerFast",
+    "TokenizersBackend",
+)
+
+_JAPANESE = ("BertJapaneseTokenizer", "BertJapaneseTokenizerFast")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,14 +65,17 @@ class TokenizerFile:
     cuts_left: bool = False
 
 
-def read_tokenizer_file(path: Path) -> TokenizerFile:
-    """Read a `tokenizer.json`.
+def read_tokenizer_file(files: JsonFolder) -> TokenizerFile | None:
+    """Read the `tokenizer.json` of a folder; None if there is none.
 
     Raises:
         UsageError: it describes another tokenization than that of BERT.
         InputError: it is damaged.
     """
-    document = read_json_object(path)
+    if TOKENIZER not in files:
+        return None
+    path = files.path / TOKENIZER
+    document = files[TOKENIZER]
     vocab = _read_model(path, document.get("model"))
     lowercase = _read_normalizer(path, _only_step(document.get("normalizer"), "normalizers"))
     pre_tokenizer = _only_step(document.get("pre_tokenizer"), "pretokenizers")
@@ -58,6 +85,52 @@ def read_tokenizer_file(path: Path) -> TokenizerFile:
     truncation = document.get("truncation")
     cuts_left = isinstance(truncation, dict) and truncation.get("direction") == "Left"
     return TokenizerFile(vocab=vocab, lowercase=lowercase, added=added, cuts_left=cuts_left)
+
+
+def check_settings(files: JsonFolder, *, lowercase: Lowercase) -> None:
+    """Check that the settings of a folder's tokenizer give the tokens of BERT's rules.
+
+    `config.json` may name a tokenizer, too, which counts if `tokenizer_config.json` names none.
+
+    Args:
+        files: of the folder; each of the two may be missing.
+        lowercase: whether texts are lower-cased before tokenization, and how.
+
+    Raises:
+        UsageError: a setting gives other tokens.
+        InputError: a file is damaged.
+    """
+    settings = files.get(TOKENIZER_CONFIG) or {}
+    allowed: dict[str, tuple[Any, ...]] = {
+        "tokenizer_class": _TOKENIZER_CLASSES,
+        "strip_accents": (lowercase is True,),
+        "tokenize_chinese_chars": (True,),
+        "do_basic_tokenize": (True,),
+        "never_split": ([],),
+        "word_tokenizer_type": ("basic",),
+        "subword_tokenizer_type": ("wordpiece",),
+        "wordpieces_prefix": (CONTINUATION,),
+        **{special_token_key(piece): (piece,) for piece in SPECIAL_TOKENS},
+    }
+    for option, values in allowed.items():
+        value = settings.get(option)
+        if isinstance(value, dict):  # a special token with flags
+            value = value.get("content")
+        if value is not None and value not in values:
+            raise _unsupported(files.path / TOKENIZER_CONFIG, option, value)
+    named = settings.get("tokenizer_class") or (files.get(_CONFIG) or {}).get("tokenizer_class")
+    # Without a type of words, Japanese is split by rules of its own.
+    is_basic = settings.get("word_tokenizer_type") == "basic"
+    if named is not None and (
+        named not in _TOKENIZER_CLASSES or (named in _JAPANESE and not is_basic)
+    ):
+        file = TOKENIZER_CONFIG if settings.get("tokenizer_class") else _CONFIG
+        raise _unsupported(files.path / file, "tokenizer_class", named)
+
+
+def special_token_key(piece: str) -> str:
+    """Return the key of a special token in `tokenizer_config.json`, such as `cls_token`."""
+    return f"{piece[1:-1].lower()}_token"
 
 
 def _only_step(part: Any, steps: str) -> Any:
@@ -70,7 +143,7 @@ def _only_step(part: Any, steps: str) -> Any:
     return part
 
 
-def unsupported(path: Path, part: str, value: Any) -> UsageError:
+def _unsupported(path: Path, part: str, value: Any) -> UsageError:
     """Return the error for a part of a tokenizer that gives other tokens than BERT's rules."""
     return UsageError(
         f"{path}: {part} is {_named(value)}, which gives other tokens than BERT's rules; "
@@ -99,7 +172,7 @@ def _read_model(path: Path, model: Any) -> list[str]:
         raise UsageError(f"{path}: expected a WordPiece tokenizer, got {_named(kind)}")
     for key, expected in _MODEL.items():
         if model.get(key, expected) != expected:
-            raise unsupported(path, f"model.{key}", model[key])
+            raise _unsupported(path, f"model.{key}", model[key])
     ids: dict[str, Any] = model["vocab"]
     if not all(type(number) is int for number in ids.values()):
         raise InputError(f"{path}: damaged; expected a number for every entry")
@@ -114,19 +187,19 @@ def _read_normalizer(path: Path, normalizer: Any) -> Lowercase:
     _check_type(path, "normalizer", normalizer, "BertNormalizer")
     for key, expected in _NORMALIZER.items():
         if normalizer.get(key, expected) is not expected:
-            raise unsupported(path, f"normalizer.{key}", normalizer[key])
+            raise _unsupported(path, f"normalizer.{key}", normalizer[key])
     lowercase = normalizer.get("lowercase")
     if not isinstance(lowercase, bool):
-        raise unsupported(path, "normalizer.lowercase", lowercase)
+        raise _unsupported(path, "normalizer.lowercase", lowercase)
     strips = normalizer.get("strip_accents")
     if strips is True and not lowercase:
-        raise unsupported(path, "normalizer.strip_accents", strips)
+        raise _unsupported(path, "normalizer.strip_accents", strips)
     return lowercase_of(lowercase, lowercase and strips is False)
 
 
 def _check_type(path: Path, part: str, value: Any, kind: str) -> None:
     if not isinstance(value, dict) or value.get("type") != kind:
-        raise unsupported(path, part, value)
+        raise _unsupported(path, part, value)
 
 
 def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, int]:
@@ -142,7 +215,7 @@ def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, i
         content = token["content"]
         number = token["id"]
         if number < len(vocab) and vocab[number] != content:
-            raise unsupported(path, f"the id of the added token {content}", number)
+            raise _unsupported(path, f"the id of the added token {content}", number)
         if content not in SPECIAL_TOKENS:
             added[content] = number
     return added
@@ -173,4 +246,4 @@ def _check_post_processor(path: Path, processor: Any, vocab: list[str]) -> None:
     given = processor if isinstance(processor, dict) else {}
     is_bert_template = {key: given.get(key) for key in template} == template
     if given != bert and not is_bert_template:
-        raise unsupported(path, "post_processor", processor)
+        raise _unsupported(path, "post_processor", processor)

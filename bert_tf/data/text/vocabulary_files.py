@@ -12,34 +12,20 @@ from typing import Any
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import write_text_atomically
-from bert_tf.base.json_files import read_json_object
+from bert_tf.base.json_files import JsonFolder
 from bert_tf.data.text.casing import KEEP_ACCENTS, Lowercase, lowercase_of, vocabulary_casing
-from bert_tf.data.text.tokenizer_json import TokenizerFile, read_tokenizer_file, unsupported
-from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS, read_vocab
+from bert_tf.data.text.tokenizer_json import (
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    TokenizerFile,
+    check_settings,
+    read_tokenizer_file,
+    special_token_key,
+)
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS, read_vocab
 
 VOCAB = "vocab.txt"
-TOKENIZER = "tokenizer.json"
-TOKENIZER_CONFIG = "tokenizer_config.json"
 ADDED_TOKENS = "added_tokens.json"
-_CONFIG = "config.json"
-# HuggingFace's tokenizers that split as BERT's, and those that follow `tokenizer.json`.
-_TOKENIZER_CLASSES = (
-    "BertTokenizer",
-    "BertTokenizerFast",
-    "BertJapaneseTokenizer",
-    "BertJapaneseTokenizerFast",
-    "DistilBertTokenizer",
-    "DistilBertTokenizerFast",
-    "ElectraTokenizer",
-    "ElectraTokenizerFast",
-    "MobileBertTokenizer",
-    "MobileBertTokenizerFast",
-    "PreTrainedTokenizer",
-    "PreTrainedTokenizerFast",
-    "TokenizersBackend",
-)
-
-_JAPANESE = ("BertJapaneseTokenizer", "BertJapaneseTokenizerFast")
 _CUT_LEFT = (
     "texts that are too long lose their end here, and their beginning in the model's own library "
     "(truncation_side is left); shorten them before if that matters"
@@ -65,13 +51,18 @@ class FolderVocabulary:
 
 
 def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> FolderVocabulary:
+    """Read vocabulary, added tokens and casing; see `folder_vocabulary`."""
+    return folder_vocabulary(JsonFolder(folder), vocab_size=vocab_size)
+
+
+def folder_vocabulary(files: JsonFolder, *, vocab_size: int | None = None) -> FolderVocabulary:
     """Read vocabulary, added tokens and casing.
 
     Entries are those of `vocab.txt` or, if transformers 5 wrote none, of `tokenizer.json`, followed
     by the added tokens, and by `[unused…]` for each further row of the embeddings.
 
     Args:
-        folder: the folder of the model.
+        files: of the folder of the model.
         vocab_size: rows of the embeddings; None if there are none to agree with.
 
     Raises:
@@ -79,16 +70,15 @@ def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> Fo
             that of BERT, or the embeddings belong to another vocabulary.
         InputError: a file is damaged.
     """
-    fast = read_tokenizer_file(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else None
-    path = folder / TOKENIZER_CONFIG
-    settings = read_json_object(path) if path.is_file() else {}
+    folder = files.path
+    fast = read_tokenizer_file(files)
+    settings = files.get(TOKENIZER_CONFIG) or {}
     vocab = _read_entries(folder, fast)
     lowercase, notes = _read_lowercase(folder, vocab, settings, fast)
-    _check_tokenization(path, settings, lowercase=lowercase)
-    _check_tokenizer_of_config(folder, settings)
+    check_settings(files, lowercase=lowercase)
     if settings.get("truncation_side") == "left" or (fast is not None and fast.cuts_left):
         notes += (f"{folder}: {_CUT_LEFT}",)
-    added = _added_tokens(folder, settings, fast)
+    added = _added_tokens(files, fast)
     if vocab_size is not None:
         beyond = [token for token, number in added.items() if number >= vocab_size]
         if beyond:
@@ -156,15 +146,12 @@ def _read_lowercase(
     return not casing.is_cased, (note,)
 
 
-def _added_tokens(
-    folder: Path, settings: dict[str, Any], fast: TokenizerFile | None
-) -> dict[str, int]:
+def _added_tokens(files: JsonFolder, fast: TokenizerFile | None) -> dict[str, int]:
     """Return the ids of tokens that any of the files adds, without special tokens."""
+    folder = files.path
     found: list[tuple[Any, Any]] = [] if fast is None else list(fast.added.items())
-    path = folder / ADDED_TOKENS
-    if path.is_file():
-        found += read_json_object(path).items()
-    decoder = settings.get("added_tokens_decoder")
+    found += (files.get(ADDED_TOKENS) or {}).items()
+    decoder = (files.get(TOKENIZER_CONFIG) or {}).get("added_tokens_decoder")
     for number, token in decoder.items() if isinstance(decoder, dict) else ():
         content = token.get("content") if isinstance(token, dict) else token
         found.append((content, int(number) if number.isdecimal() else None))
@@ -259,50 +246,6 @@ def _listed(tokens: list[str]) -> str:
     return f"{'token' if len(tokens) == 1 else 'tokens'} {named}{more}"
 
 
-def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: Lowercase) -> None:
-    """Raise UsageError for options that give other tokens than BERT's rules."""
-    allowed: dict[str, tuple[Any, ...]] = {
-        "tokenizer_class": _TOKENIZER_CLASSES,
-        "strip_accents": (lowercase is True,),
-        "tokenize_chinese_chars": (True,),
-        "do_basic_tokenize": (True,),
-        "never_split": ([],),
-        "word_tokenizer_type": ("basic",),
-        "subword_tokenizer_type": ("wordpiece",),
-        "wordpieces_prefix": (CONTINUATION,),
-        **{_special_token_key(piece): (piece,) for piece in SPECIAL_TOKENS},
-    }
-    for option, values in allowed.items():
-        value = settings.get(option)
-        if isinstance(value, dict):  # a special token with flags
-            value = value.get("content")
-        if value is not None and value not in values:
-            raise unsupported(path, option, value)
-
-
-def _check_tokenizer_of_config(folder: Path, settings: dict[str, Any]) -> None:
-    """Check the tokenizer that `config.json` names, which counts if no other file names one.
-
-    Raises:
-        UsageError: it splits texts otherwise than BERT's rules do.
-    """
-    path = folder / _CONFIG
-    document = read_json_object(path) if path.is_file() else {}
-    named = settings.get("tokenizer_class") or document.get("tokenizer_class")
-    place = folder / TOKENIZER_CONFIG if settings.get("tokenizer_class") else path
-    # Without a type of words, Japanese is split by rules of its own.
-    is_basic = settings.get("word_tokenizer_type") == "basic"
-    if named is not None and (
-        named not in _TOKENIZER_CLASSES or (named in _JAPANESE and not is_basic)
-    ):
-        raise unsupported(place, "tokenizer_class", named)
-
-
-def _special_token_key(piece: str) -> str:
-    """Return the key of a special token in `tokenizer_config.json`, such as `cls_token`."""
-    return f"{piece[1:-1].lower()}_token"
-
-
 def write_vocabulary_files(
     folder: Path, vocab: list[str], *, lowercase: Lowercase, max_length: int
 ) -> None:
@@ -320,6 +263,6 @@ def write_vocabulary_files(
         "do_lower_case": bool(lowercase),
         **({"strip_accents": False} if lowercase == KEEP_ACCENTS else {}),
         "model_max_length": max_length,
-        **{_special_token_key(piece): piece for piece in SPECIAL_TOKENS},
+        **{special_token_key(piece): piece for piece in SPECIAL_TOKENS},
     }
     write_text_atomically(folder / TOKENIZER_CONFIG, json.dumps(settings, indent=2) + "\n")

@@ -10,7 +10,8 @@ from bert_tf.base.checksums import write_sums
 from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ScoreConfig
-from bert_tf.data.text.vocabulary_files import ADDED_TOKENS, TOKENIZER, TOKENIZER_CONFIG, VOCAB
+from bert_tf.data.text.tokenizer_json import TOKENIZER, TOKENIZER_CONFIG
+from bert_tf.data.text.vocabulary_files import ADDED_TOKENS, VOCAB
 from bert_tf.engines.registry import (
     ENGINES,
     EngineEntry,

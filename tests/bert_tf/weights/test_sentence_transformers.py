@@ -6,6 +6,7 @@ import pytest
 from tokenizers.normalizers import Lowercase
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.json_files import JsonFolder
 from bert_tf.config.embedding_recipe import EmbeddingRecipe, prepared_texts
 from bert_tf.weights.sentence_transformers import (
     read_recipe,
@@ -29,16 +30,16 @@ def edit(path, **changes):
 
 
 def test_what_the_library_does_beyond_the_recipe_is_said(folder):
-    assert recipe_notes(folder) == ()
+    assert recipe_notes(JsonFolder(folder)) == ()
     edit(folder / "config_sentence_transformers.json", truncate_dim=16)
-    (note,) = recipe_notes(folder)
+    (note,) = recipe_notes(JsonFolder(folder))
     assert "truncate_dim 16, to which sentence-transformers cuts vectors; they are whole" in note
     (folder / "model_head.pkl").write_bytes(b"\x80\x04N.")
     (folder / "config_setfit.json").write_text("{}")
-    _, note = recipe_notes(folder)
+    _, note = recipe_notes(JsonFolder(folder))
     assert "SetFit's classifier (model_head.pkl, config_setfit.json) is left out" in note
     (folder / "modules.json").unlink()
-    assert recipe_notes(folder) == ()
+    assert recipe_notes(JsonFolder(folder)) == ()
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])

@@ -8,6 +8,7 @@ import tokenizers
 from tokenizers import normalizers, pre_tokenizers, processors
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.json_files import JsonFolder
 from bert_tf.data.text.casing import KEEP_ACCENTS
 from bert_tf.data.text.tokenizer_json import read_tokenizer_file
 
@@ -30,7 +31,7 @@ def bert(lowercase=True):
 def read(tmp_path, tokenizer):
     path = tmp_path / "tokenizer.json"
     path.write_text(tokenizer if isinstance(tokenizer, str) else tokenizer.to_str())
-    return read_tokenizer_file(path)
+    return read_tokenizer_file(JsonFolder(tmp_path))
 
 
 @pytest.mark.parametrize("lowercase", [True, KEEP_ACCENTS, False])
