@@ -39,7 +39,7 @@ from pipeline.corpus.documents import DocumentRules, clean_raw, make_block
 from pipeline.corpus.readers.formats import look_at_text, read_file
 from pipeline.corpus.report import facts_of_block
 from pipeline.jobs import pretraining_examples
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.report.corpus.sample import read_sample
 
 ALL: dict[str, Any] = {

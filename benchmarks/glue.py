@@ -34,7 +34,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.tasks.registry import finetune_config
 from pipeline.jobs import evaluation, finetuning
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.rejects import RejectLimit
 
 # Options that finetune takes by the same names.

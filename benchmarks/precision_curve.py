@@ -26,7 +26,7 @@ from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.training.metrics_log import read_metrics
 from pipeline.cli.startup import keep_freed_memory
 from pipeline.jobs import pretraining
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.manifest import read_manifest
 
 SPLITS = {"eval": "held-out", "train": "training"}

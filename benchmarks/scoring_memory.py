@@ -26,7 +26,7 @@ from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.engines.engine import CallingEngine
 from bert_tf.engines.registry import ENGINES, EngineEntry
 from pipeline.jobs import scoring
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 TEXT = 'the quick brown fox jumps over "lazy" dogs, while it rains in Łódź'
 TASK = {"task": "classification", "labels": ["x"], "columns": {"text": "text", "label": "label"}}

@@ -35,7 +35,7 @@ from pipeline.corpus.documents import DocumentRules
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
 from pipeline.corpus.readers.formats import make_reader
 from pipeline.jobs import vocabulary
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.vocabulary.counting import held_out_documents
 from pipeline.vocabulary.quality import Fit, measure_fit
 from pipeline.vocabulary.word_counter import WordCounter

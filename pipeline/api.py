@@ -88,7 +88,7 @@ class Job:
                 InputError with `strict`.
         """
         from pipeline.cli.command import complaint_of_run
-        from pipeline.outputs.job import RunOptions
+        from pipeline.outputs.job_spec import RunOptions
         from pipeline.outputs.rejects import RejectLimit
 
         os.environ.setdefault("KERAS_BACKEND", "tensorflow")

@@ -89,6 +89,11 @@ def sealed(document: dict[str, Any], *, indent: int | None = None) -> str:
     return json.dumps(content, indent=indent, ensure_ascii=False) + "\n"
 
 
+def write_sealed(path: Path, document: dict[str, Any], *, indent: int | None = None) -> None:
+    """Write a document of `sealed`, so that readers see the old file or the complete new one."""
+    write_text_atomically(path, sealed(document, indent=indent))
+
+
 def read_sealed(path: Path) -> dict[str, Any]:
     """Read a file of `sealed`, without its checksum; a file without one is not checked.
 
@@ -133,7 +138,7 @@ def note_finished(
         made_from: checksum of what the file depends on.
     """
     document = {"sha256": sha256 or file_sha256(path), "made_from": made_from}
-    write_text_atomically(note, sealed(document))
+    write_sealed(note, document)
 
 
 def finished_sha256(note: Path, path: Path, *, made_from: str = "") -> str | None:

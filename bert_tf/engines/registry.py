@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bert_tf.base.checksums import check_sums
+from bert_tf.base.checksums import check_sums, read_sums
+from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError, are_installed, no_folder
 from bert_tf.base.processor import is_bfloat16_excluded
 from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8, Entry, by_name
@@ -196,6 +197,21 @@ def exported_folder(path: str | Path) -> Path:
         child for child in folder.iterdir() if child.name.isdecimal() and is_exported(child)
     ]
     return max(versions, key=lambda version: int(version.name), default=folder)
+
+
+def exported_model(path: str, console: Console) -> str:
+    """Return the folder of a model that is about to run; see `exported_folder`.
+
+    Warns of a SavedModel that has no checksums of ours, since running a graph can do any harm.
+    """
+    folder = exported_folder(path)
+    graph = ENGINES["tensorflow"].model_file
+    if (folder / graph).is_file() and graph not in read_sums(folder):
+        console.warn(
+            f"{folder}: {graph} has no checksum of bert-pipeline; it may read and write any "
+            "of your files when it runs, so only run it if you trust its origin"
+        )
+    return path if folder == Path(path) else str(folder)
 
 
 def check_is_exported(folder: str | Path) -> None:

@@ -17,9 +17,8 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.base.files import write_text_atomically
 from bert_tf.base.gpus import unusable_gpu
-from bert_tf.base.json_files import read_if_sound, sealed
+from bert_tf.base.json_files import read_if_sound, write_sealed
 from bert_tf.base.processor import CoreTimes, has_bfloat16, is_bfloat16_excluded
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.loop import LoopSection
@@ -413,7 +412,7 @@ def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
     document = {**dataclasses.asdict(arithmetic.precision), "shards": arithmetic.shards}
     if arithmetic.fuses_attention:
         document["fuses_attention"] = True
-    write_text_atomically(path, sealed(document))
+    write_sealed(path, document)
 
 
 def may_use_cpu_kernels(config: LoopSection, console: Console) -> bool:

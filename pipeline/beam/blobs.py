@@ -18,8 +18,8 @@ from typing import NamedTuple
 import google_crc32c
 
 from bert_tf.base.errors import RunnerFailed
-from bert_tf.base.files import RemotePath, naming_file, write_text_atomically
-from bert_tf.base.json_files import read_if_sound, sealed
+from bert_tf.base.files import RemotePath, naming_file
+from bert_tf.base.json_files import read_if_sound, write_sealed
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.beam.stored_path import path_of
 
@@ -88,7 +88,7 @@ class BlobStore:
                 finished = list(work(writer))
                 writer.sync()  # before a file marks it as whole
             done = {"file": file.name, "blobs": finished}
-            write_text_atomically(path_of(self.folder) / f"{name}{_FINISHED}", sealed(done))
+            write_sealed(path_of(self.folder) / f"{name}{_FINISHED}", done)
         yield from finished
 
     def finished(self, name: str) -> list[LabeledBlob] | None:

@@ -33,7 +33,7 @@ from pipeline.cli.config_options import AnySection, JobCommand, section_fields
 from pipeline.cli.preflight import check_request
 from pipeline.cli.startup import filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, QUIET_HELP, VERBOSE_HELP, PathText
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.manifest import already_finished
 from pipeline.outputs.rejects import RejectLimit, excess_of
 

@@ -36,16 +36,11 @@ from pipeline.beam.globs import (
 )
 from pipeline.beam.own_files import own_files
 from pipeline.outputs.choices import with_kept_choices
-from pipeline.outputs.job import JobSpec
-from pipeline.outputs.manifest import (
-    INPUTS,
-    check_made_by,
-    check_no_differences,
-    config_key,
-    fingerprint,
-    read_manifest,
-)
-from pipeline.outputs.place import OutputPlace, check_folder_name, check_is_ours, check_place
+from pipeline.outputs.inputs import fingerprint
+from pipeline.outputs.job_folder import JobFolder
+from pipeline.outputs.job_spec import JobSpec, config_key
+from pipeline.outputs.manifest import INPUTS, check_made_by, check_no_differences, read_manifest
+from pipeline.outputs.place import OutputPlace, check_folder_name, check_place
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 _CHOSEN_BY_JOB = {"engine": AUTO, "precision": AUTO, "lowercase": None, "keep_accents": False}
@@ -192,6 +187,7 @@ def _check_output(config: Section, *, overwrite: bool) -> None:
     if field.metadata["writes"] is None or "://" in output:
         return
     place = OutputPlace(output=output, is_directory=field.metadata["writes"] == "folder")
+    folder = JobFolder(place, config.section_name)
     inputs = [
         str(model_folder(path)) if reads == "model" else path
         for _, reads, path in _inputs(config)
@@ -201,8 +197,8 @@ def _check_output(config: Section, *, overwrite: bool) -> None:
     hidden_only = place.path.is_dir() and all(
         child.name.startswith(".") for child in place.path.iterdir()
     )  # as of a run that was killed at once, which the job removes
-    if not hidden_only and read_manifest(output) is None:
-        check_is_ours(place, config.section_name, overwrite=overwrite)
+    if not hidden_only and folder.manifest is None:
+        folder.check_is_ours(overwrite=overwrite)
 
 
 def _check_columns(config: RowSection) -> None:

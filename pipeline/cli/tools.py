@@ -15,7 +15,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.tasks.registry import TASKS
 from pipeline.cli.startup import filtered_third_party_output
 from pipeline.cli.usage import InputPath, PathText, plain_command, quiet_option, verbose_option
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 PRETRAIN = "pretrain"
 

@@ -26,7 +26,7 @@ from pipeline.jobs import (
     scoring,
     vocabulary,
 )
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.lock import holding_output
 from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.proposal.config_text import option_words

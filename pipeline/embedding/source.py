@@ -16,7 +16,7 @@ from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
-from pipeline.outputs.place import check_finished
+from pipeline.outputs.job_folder import check_finished
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.plan import ScoringPlan, parts_folder
 from pipeline.scoring.tables import ScoredTable

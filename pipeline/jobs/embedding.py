@@ -16,7 +16,8 @@ from pipeline.beam.storage import use_storage_options
 from pipeline.embedding.outputs import output_format, write_output, write_vectors
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.jobs.task_reports import warn_of_unfinished_run
-from pipeline.outputs.job import JobRecord, RunOptions
+from pipeline.outputs.job import JobRecord
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.join import ScoringCounts, join_rejects
 from pipeline.scoring.parts import Fact, WritePart

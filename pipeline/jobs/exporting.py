@@ -30,7 +30,8 @@ from bert_tf.training.best_model import BestModel
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from bert_tf.weights.sentence_transformers import MODULES, write_recipe
 from pipeline.jobs.task_reports import RejectsCheck, check_inputs_exist, warn_of_unfinished_run
-from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, run_job
+from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import JOB_FILES, read_manifest
 
 

@@ -36,7 +36,8 @@ from pipeline.jobs.task_reports import (
     write_evaluation,
 )
 from pipeline.outputs.choices import open_keys, with_kept_choices
-from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, run_job
+from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import rejects_path
 from pipeline.proposal.finetuning import preview_finetuning
 from pipeline.report.document import REPORT

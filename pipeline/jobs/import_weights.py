@@ -9,7 +9,8 @@ from bert_tf.config.sections import ImportWeightsConfig
 from bert_tf.tasks.registry import TASKS, task_of_weights
 from bert_tf.weights.import_weights import architecture, read_source, write_imported
 from bert_tf.weights.resizing import with_layers, with_positions, with_vocab
-from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, run_job
+from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import check_files
 
 

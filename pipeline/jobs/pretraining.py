@@ -44,7 +44,8 @@ from pipeline.jobs.task_reports import (
     train_along,
     warn_of_unfinished_run,
 )
-from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, run_job
+from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.stored_run import StoredRun, fetched_records
 from pipeline.report.artifact import loss_curve_lines

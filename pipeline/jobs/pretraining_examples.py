@@ -17,7 +17,7 @@ import pyarrow as pa
 from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError, GraphWritten, InputError, RunnerFailed
 from bert_tf.base.files import remove, write_text_atomically
-from bert_tf.base.json_files import read_if_sound, sealed
+from bert_tf.base.json_files import read_if_sound, write_sealed
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.tables import RunnerConfig
@@ -55,13 +55,9 @@ from pipeline.examples.transforms import (
     read_shard_hashes,
 )
 from pipeline.jobs.health import MOST_UNKNOWN, examine, refuse_unknown
-from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
-from pipeline.outputs.manifest import (
-    JOB_FILES,
-    check_files,
-    package_versions,
-    rejects_path,
-)
+from pipeline.outputs.job import JobRecord, run_job
+from pipeline.outputs.job_spec import JobSpec, RunOptions
+from pipeline.outputs.manifest import JOB_FILES, check_files, package_versions, rejects_path
 from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.report.corpus.data_card import DATA_CARD, data_card
 from pipeline.report.corpus.evidence import LENGTHS, rules_in_manifest, tallies_in_manifest
@@ -189,7 +185,7 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
         if path.name not in JOB_FILES:
             remove(path)
     work.mkdir()
-    write_text_atomically(work / _WORK_IDENTITY, sealed(identity))
+    write_sealed(work / _WORK_IDENTITY, identity)
     return work
 
 

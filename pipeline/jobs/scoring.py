@@ -20,10 +20,13 @@ from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.data.tables.rejects import Reject, read_rejects, write_rejects
 from bert_tf.embeddings.settings import EMBEDDING, EmbedderSettings
 from bert_tf.engines.choice import ChosenEngine, measured_speeds, possible_engines, trial_candidates
+from bert_tf.engines.registry import exported_model
 from bert_tf.tasks.profile.drift import Drift
 from pipeline.beam.storage import list_stored, use_storage_options
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs.job import JobRecord, JobSpec, RunOptions
+from pipeline.outputs.job import JobRecord
+from pipeline.outputs.job_folder import check_finished, read_marker
+from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import (
     check_made_by,
     check_no_differences,
@@ -31,7 +34,7 @@ from pipeline.outputs.manifest import (
     rejects_path,
     report_path,
 )
-from pipeline.outputs.place import check_place, exported_model, read_marker
+from pipeline.outputs.place import check_place
 from pipeline.report.rows.scored_page import page_of_scores, write_explained
 from pipeline.scoring.blocks import check_tables, first_texts
 from pipeline.scoring.join import ScoringCounts, drift_of, numbered_parts
@@ -142,7 +145,10 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         InputError: the model or a table is damaged.
     """
     use_storage_options(runner.options, runner.runner)
-    config = dataclasses.replace(config, model=exported_model(config.model, options.console))
+    path = config.model
+    config = dataclasses.replace(config, model=exported_model(path, options.console))
+    if config.model != path:  # a layout for TensorFlow Serving
+        check_finished(path)
     if config.update and not any(map(list_stored, config.input)):
         options.console.info(f"{', '.join(config.input)}: no file matches yet; nothing to do")
         return {}

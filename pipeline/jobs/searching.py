@@ -33,7 +33,8 @@ from pipeline.embedding.source import VectorSource, open_vector_source
 from pipeline.embedding.vectors import TextVectors, check_comparable, holds_vectors, read_vectors
 from pipeline.jobs import embedding
 from pipeline.jobs.task_reports import warn_of_unfinished_run
-from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, run_job
+from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import rejects_path
 
 _QUERIES_PER_BLOCK = 256

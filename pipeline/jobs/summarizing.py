@@ -12,7 +12,8 @@ from pipeline.corpus.sentences import make_splitter
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.embedding.summarizer import FIELDS, SummarizerSettings
 from pipeline.jobs.task_reports import warn_of_unfinished_run
-from pipeline.outputs.job import JobRecord, RunOptions
+from pipeline.outputs.job import JobRecord
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.join import ScoringCounts
 from pipeline.scoring.plan import ScoringPlan

@@ -20,9 +20,10 @@ from bert_tf.tasks.base.task import FileRows, Task
 from bert_tf.training.best_model import BestModel
 from bert_tf.training.run_files import saved_progress
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs.job import JobRecord, JobSpec, RunOptions
+from pipeline.outputs.job import JobRecord
+from pipeline.outputs.job_folder import JobFolder
+from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import manifest_path, read_manifest
-from pipeline.outputs.place import OutputPlace, read_marker
 from pipeline.outputs.rejects import RejectLimit, warn_of_rejects
 from pipeline.report.document import REPORT
 from pipeline.report.page import contents_of, evaluation_page, evaluation_sections
@@ -56,12 +57,12 @@ def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
 def warn_of_unfinished_run(path: str, console: Console) -> None:
     """Warn if a model is the best so far of a run that goes on, or was interrupted."""
     model = model_folder(path)
-    run = model.parent
-    if model.name != "best" or manifest_path(run).exists():
+    if model.name != "best" or manifest_path(model.parent).exists():
         return
-    if read_marker(OutputPlace(output=str(run), is_directory=True).marker) is None:
+    run = JobFolder.at(model.parent)
+    if run.marker is None:
         return
-    progress = saved_progress(run / "checkpoints")
+    progress = saved_progress(run.path / "checkpoints")
     at = f", at step {progress[0]:,} of {progress[1]:,}" if progress else ""
     console.warn(
         f"{path}: its run is unfinished{at}; taking its best model so far (to finish it first, "

@@ -40,7 +40,8 @@ from pipeline.corpus.report import (
     write_lists,
 )
 from pipeline.jobs.health import examine
-from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, run_job
+from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import check_files, rejects_path
 from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.proposal.config_text import option_words

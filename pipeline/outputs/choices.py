@@ -17,8 +17,9 @@ from typing import Any
 
 from bert_tf.base.json_files import read_if_sound
 from bert_tf.config.section import Section, SectionType, former_defaults, plain_values
-from pipeline.outputs.manifest import INPUTS, read_manifest
-from pipeline.outputs.place import OutputPlace, read_marker
+from pipeline.outputs.job_folder import JobFolder
+from pipeline.outputs.manifest import INPUTS
+from pipeline.outputs.place import OutputPlace
 
 CHOSEN = "chosen"
 
@@ -44,14 +45,13 @@ def with_kept_choices(config: SectionType) -> SectionType:
     keys = open_keys(config)
     if not keys or not output.is_dir():
         return config
-    manifest = read_manifest(output)
-    if manifest is not None:
-        return dataclasses.replace(config, **_kept(config, manifest["config"], manifest))
-    place = OutputPlace(output=str(output), is_directory=True)
-    marked = read_marker(place.marker, config.section_name)
-    if marked is None:
+    folder = JobFolder(OutputPlace(output=str(output), is_directory=True), config.section_name)
+    if folder.manifest is not None:
+        saved = folder.manifest["config"]
+        return dataclasses.replace(config, **_kept(config, saved, folder.manifest))
+    if folder.marker is None:
         return config
-    saved = plain_values(type(config), marked.get(config.section_name, {}))
+    saved = plain_values(type(config), folder.marker.get(config.section_name, {}))
     return dataclasses.replace(config, **_kept(config, saved, read_if_sound(output / INPUTS) or {}))
 
 

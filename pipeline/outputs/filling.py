@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import (
@@ -23,22 +23,13 @@ from bert_tf.base.files import (
     remove,
     remove_leftovers,
     replacing_file,
-    write_text_atomically,
 )
-from bert_tf.base.json_files import read_sealed, sealed
-from bert_tf.config.plain_yaml import yaml_text
-from bert_tf.config.section import Section, plain_values
-from pipeline.outputs.manifest import (
-    INPUTS,
-    JOB_FILES,
-    are_same_contents,
-    manifest_path,
-    rejects_path,
-)
-from pipeline.outputs.place import OutputPlace, check_beside, check_is_ours, content_of, read_marker
-
-if TYPE_CHECKING:
-    from pipeline.outputs.job import JobSpec, RunOptions
+from bert_tf.base.json_files import read_sealed, write_sealed
+from pipeline.outputs.inputs import are_same_contents
+from pipeline.outputs.job_folder import JobFolder
+from pipeline.outputs.job_spec import JobSpec, RunOptions
+from pipeline.outputs.manifest import INPUTS, JOB_FILES, manifest_path
+from pipeline.outputs.place import OutputPlace
 
 
 @contextmanager
@@ -59,42 +50,43 @@ def filling_folder(
         UsageError: the folder was not made by this tool, or contains an unfinished run with another
             config or from other inputs.
     """
-    place, config = spec.place, spec.config
-    folder, overwrite = place.path, options.overwrite
-    remove_leftovers(folder, JOB_FILES)  # of a run that ended before its marker was there
-    content = content_of(folder)
-    marked = read_marker(place.marker, config.section_name)
-    check_is_ours(place, config.section_name, overwrite=overwrite)
-    if content == [rejects_path(folder)]:  # rows were rejected before the work with them began
-        remove(content.pop())
-    if content and not overwrite:
-        _check_same_run(spec, marked)
-    if content and (overwrite or not spec.can_resume):
+    folder, overwrite = spec.open_folder(), options.overwrite
+    place, path = folder.place, folder.path
+    remove_leftovers(path, JOB_FILES)  # of a run that ended before its marker was there
+    content = folder.content()
+    folder.check_is_ours(overwrite=overwrite)
+    # Rows may have been rejected before the work with them began.
+    starts_anew = overwrite or content == [place.rejects]
+    if content and not starts_anew:
+        before = spec.compare_with_marker(folder.marker)
+        if before.is_other:
+            raise _other_run(place)
+    if content and (starts_anew or not spec.can_resume):
         _check_removable(content)
         # First, so that no manifest vouches for a half-removed folder.
-        manifest_path(folder).unlink(missing_ok=True)
-        for path in content:
-            remove(path)
+        manifest_path(path).unlink(missing_ok=True)
+        for each in content:
+            remove(each)
     elif content:
-        _check_same_inputs(folder, inputs)
+        _check_same_inputs(path, inputs)
         found = "an unfinished run with the same config; resuming it"
-        if spec.is_extended(_saved_values(marked, config)):
+        if before.is_shorter:
             found = f"a run with fewer {spec.extendable_key}; extending it"
         if not spec.is_update:
-            options.console.info(f"{folder}: found {found}")
-        for path in (folder, *_folders_in(folder)):
-            remove_leftovers(path)
-    make_folders(folder)
-    write_text_atomically(folder / INPUTS, sealed({"inputs": inputs, **spec.choices}))
-    write_marker(place.marker, config)
+            options.console.info(f"{path}: found {found}")
+        for each in (path, *_folders_in(path)):
+            remove_leftovers(each)
+    make_folders(path)
+    write_sealed(path / INPUTS, {"inputs": inputs, **spec.choices})
+    folder.mark(spec.config)
     try:
         yield
     except BaseException:
-        if not content_of(folder):
-            for path in (place.marker, folder / INPUTS, place.seconds):
-                path.unlink(missing_ok=True)
+        if not folder.content():
+            for note in (place.marker, path / INPUTS, place.seconds):
+                note.unlink(missing_ok=True)
         raise
-    (folder / INPUTS).unlink(missing_ok=True)
+    (path / INPUTS).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -111,17 +103,18 @@ def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
         UsageError: the file or a neighbor was not made by this tool, or is an unfinished one of
             another config.
     """
-    place, config = spec.place, spec.config
-    path, marker = place.path, place.marker
-    marked = read_marker(marker, config.section_name)
-    check_is_ours(place, config.section_name, overwrite=options.overwrite)
-    if path.exists() and not options.overwrite:
-        _check_same_run(spec, marked)
-    check_beside(place, is_marked=marked is not None, overwrite=options.overwrite)
-    remove_leftovers(path.parent, [file.name for file in (*place.files, marker, place.seconds)])
-    manifest = manifest_path(path)
+    folder = spec.open_folder()
+    place, marker = folder.place, folder.place.marker
+    marked = folder.marker
+    folder.check_is_ours(overwrite=options.overwrite)
+    if folder.path.exists() and not options.overwrite and spec.compare_with_marker(marked).is_other:
+        raise _other_run(place)
+    folder.check_beside(overwrite=options.overwrite)
+    names = [file.name for file in (*place.files, marker, place.seconds)]
+    remove_leftovers(folder.path.parent, names)
+    manifest = manifest_path(folder.path)
     vouched = manifest.read_bytes() if manifest.is_file() else None
-    write_marker(marker, config)
+    folder.mark(spec.config)
     manifest.unlink(missing_ok=True)
     before = _state(place)
     try:
@@ -139,11 +132,12 @@ def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
     marker.unlink(missing_ok=True)
 
 
-def remove_marks(place: OutputPlace, section_name: str) -> None:
+def remove_marks(folder: JobFolder) -> None:
     """Remove the marks left by a job that was killed after it wrote its manifest."""
+    place = folder.place
     if place.is_directory:
-        marks = [place.path / INPUTS]
-    elif read_marker(place.marker, section_name) is None:
+        marks = [folder.path / INPUTS]
+    elif folder.marker is None:
         return
     else:
         marks = [place.marker]
@@ -175,23 +169,11 @@ def _check_removable(content: list[Path]) -> None:
             )
 
 
-def write_marker(marker: Path, config: Section) -> None:
-    """Write the config that an unfinished output is made with."""
-    write_text_atomically(marker, yaml_text({config.section_name: config.as_dict()}))
-
-
-def _saved_values(marked: dict[str, Any] | None, config: Section) -> dict[str, Any]:
-    """Return the values of a marker of the config's section; {} for another section's."""
-    return plain_values(type(config), (marked or {}).get(config.section_name, {}))
-
-
-def _check_same_run(spec: JobSpec, marked: dict[str, Any] | None) -> None:
-    """Raise UsageError if the marker is of a run with another config."""
-    if spec.different_keys(_saved_values(marked, spec.config)):
-        raise UsageError(
-            f"{spec.output}: contains an unfinished run with another config (see "
-            f"{spec.place.marker}); choose another --output or replace it with --overwrite"
-        )
+def _other_run(place: OutputPlace) -> UsageError:
+    return UsageError(
+        f"{place.output}: contains an unfinished run with another config (see {place.marker}); "
+        "choose another --output or replace it with --overwrite"
+    )
 
 
 def _check_same_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:

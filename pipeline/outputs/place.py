@@ -1,37 +1,19 @@
-"""The output of a job, the files beside it, and which of them a job may replace."""
+"""Where the output of a job lies, the files beside it, and whether it can be written there."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from bert_tf.base.checksums import read_sums
-from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, UsageError
-from bert_tf.config.plain_yaml import LARGEST_YAML_BYTES, read_yaml_file
-from bert_tf.config.sections import SECTIONS
-from bert_tf.engines.registry import ENGINES, exported_folder
+from bert_tf.base.errors import UsageError
 from pipeline.beam.stored_path import path_of
+from pipeline.outputs.inputs import holds_records
 from pipeline.outputs.job_log import LOG, OLDER
-from pipeline.outputs.manifest import (
-    JOB_FILES,
-    LOCK,
-    SECONDS,
-    holds_records,
-    manifest_path,
-    read_manifest,
-    side_paths,
-)
+from pipeline.outputs.manifest import LOCK, SECONDS, rejects_path, side_paths
 
 _FILE_ENDING = re.compile(r"(?<=[^/])\.[A-Za-z]{2,8}\d?$", re.ASCII)
 _STANDARD_OUTPUT = "-"
-# The largest config file and the longest command line, which has at most 2 MiB.
-_LARGEST_MARKER_BYTES = 8 * LARGEST_YAML_BYTES
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,58 +64,13 @@ class OutputPlace:
         logs = (self.log, self.log.with_name(self.log.name + OLDER))
         return (*self.files, self.marker, self.seconds, self.lock, *logs, *temporary)
 
+    @property
+    def rejects(self) -> Path:
+        return rejects_path(self.output)
+
     def _note(self, inside: str, beside: str) -> Path:
         path = self.path
         return path / inside if self.is_directory else path.with_name(beside.format(path.name))
-
-
-def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
-    """Read a marker of `section_name` or one of `SECTIONS`; None for anything else.
-
-    Args:
-        marker: the file.
-        section_name: of a section that only some jobs have.
-
-    Returns:
-        `{section: values}`.
-    """
-    try:
-        document = read_yaml_file(marker, _LARGEST_MARKER_BYTES)
-    except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError, yaml.YAMLError):
-        return None
-    if not isinstance(document, dict) or len(document) != 1:
-        return None
-    ((name, values),) = document.items()
-    is_known = name == section_name or name in SECTIONS
-    return document if is_known and isinstance(values, dict) and "output" in values else None
-
-
-def check_finished(folder: str | Path) -> None:
-    """Raise UsageError if a job has begun to write a folder and has not finished it."""
-    marker = OutputPlace(output=str(folder), is_directory=True).marker
-    if read_marker(marker) is not None and read_manifest(folder) is None:
-        raise UsageError(f"{folder}: is not finished; run the command that makes it again")
-
-
-def exported_model(path: str, console: Console) -> str:
-    """Return the folder of a model, the newest version in a layout for TensorFlow Serving.
-
-    Warns of a SavedModel that has no checksums of ours, since running a graph can do any harm.
-
-    Raises:
-        UsageError: the layout is unfinished.
-    """
-    folder = exported_folder(path)
-    graph = ENGINES["tensorflow"].model_file
-    if (folder / graph).is_file() and graph not in read_sums(folder):
-        console.warn(
-            f"{folder}: {graph} has no checksum of bert-pipeline; it may read and write any "
-            "of your files when it runs, so only run it if you trust its origin"
-        )
-    if folder == Path(path):
-        return path
-    check_finished(path)
-    return str(folder)
 
 
 def check_folder_name(output: str, instead: str) -> None:
@@ -211,66 +148,3 @@ def _check_no_change(path: str, place: OutputPlace, flag: str) -> None:
                 f"{flag} {place.output}: would also replace {written}, which is or contains the "
                 f"input {path}; choose another path"
             )
-
-
-def check_is_ours(place: OutputPlace, section_name: str, *, overwrite: bool) -> None:
-    """Raise UsageError if an unfinished output would replace data that this tool did not make.
-
-    With `overwrite`, any file may be replaced, but no folder.
-    """
-    path, marker = place.path, place.marker
-    if read_marker(marker, section_name) is not None:
-        return
-    if place.is_directory and (content_of(path) or marker.exists()):
-        raise UsageError(
-            f"{path}: contains files that bert-pipeline did not make; choose an empty folder"
-        )
-    if not place.is_directory and path.exists() and not overwrite:
-        raise UsageError(
-            f"{path}: exists but was not made by this command; "
-            "choose another --output or replace it with --overwrite"
-        )
-
-
-def check_beside(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> None:
-    """Reject files beside an output that neither its manifest nor its marker vouches for.
-
-    With `overwrite`, any file may be replaced, but no folder.
-    """
-    if is_marked:
-        return
-    temporary = place.temporary
-    if temporary is not None and (temporary.exists() or temporary.is_symlink()):
-        raise UsageError(
-            f"{temporary}: --output {place.output} needs this path for temporary files; move or "
-            "remove it, or choose another --output"
-        )
-    beside = (*place.files[1:], place.marker, place.seconds)
-    for path in beside:
-        if path.is_dir():
-            raise UsageError(
-                f"{path}: is a folder where --output {place.output} needs a file; move it, or "
-                "choose another --output"
-            )
-    is_made_by_us = False
-    with suppress(InputError):
-        is_made_by_us = "manifest_version" in (read_manifest(place.path) or {})
-    if overwrite or is_made_by_us:
-        return
-    for path in beside:
-        if path.exists() or path.is_symlink():
-            raise UsageError(
-                f"{path}: exists but was not made by this command, which would replace it; move "
-                "it, choose another --output or replace it with --overwrite"
-            )
-
-
-def content_of(folder: Path) -> list[Path]:
-    """Return files and folders in a folder, without the job's own notes on it."""
-    if not folder.is_dir():
-        return []
-    return [
-        path
-        for path in folder.iterdir()
-        if path.name not in JOB_FILES or path == manifest_path(folder)
-    ]

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.wording import shown_size
-from pipeline.outputs.manifest import fingerprint, manifest_path, read_manifest, recorded_input
+from pipeline.outputs.inputs import fingerprint, recorded_input
+from pipeline.outputs.manifest import manifest_path, read_manifest
 from pipeline.report.artifact import LARGEST_BYTES_HASHED, meaning_of
 
 SAME, NOT_COMPARED, CHANGED, MISSING = "same", "not compared", "changed", "missing"

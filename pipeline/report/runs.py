@@ -24,8 +24,8 @@ from bert_tf.config.sections import FinetuneConfig, TrainConfig
 from bert_tf.pretraining.findings import UNIGRAM_ENTROPY
 from bert_tf.tasks.base.report_sections import TableSection
 from bert_tf.training.metrics_log import read_metrics
-from pipeline.outputs.manifest import check_files, read_manifest
-from pipeline.outputs.place import OutputPlace, read_marker
+from pipeline.outputs.job_folder import JobFolder
+from pipeline.outputs.manifest import check_files
 from pipeline.report.artifact import section_of
 from pipeline.report.document import REPORT, folded, style_sheet, table_html
 from pipeline.report.plots import Line, LineKind, line_plot
@@ -124,12 +124,12 @@ def _read_run(path: str, name: str) -> Run:
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "no such folder"
         raise UsageError(f"{path}: {what}; give the output of train or finetune")
-    manifest = read_manifest(folder)
+    made = JobFolder.at(path)
+    manifest = made.manifest
     if manifest is not None:
         command, config = manifest.get("command", ""), manifest.get("config", {})
     else:
-        marked = read_marker(OutputPlace(output=path, is_directory=True).marker) or {}
-        command, config = next(iter(marked.items()), ("", {}))
+        command, config = next(iter((made.marker or {}).items()), ("", {}))
         section = section_of(command, config)
         config = config if section is None else plain_values(section, config)
     if command not in _COMMANDS:

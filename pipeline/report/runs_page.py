@@ -12,7 +12,8 @@ from bert_tf.base.checksums import file_sha256
 from bert_tf.base.wording import quantity, shown_duration, shown_number, shown_setting
 from bert_tf.tasks.base.report_sections import HistogramSection, TableSection
 from bert_tf.training.best_model import BestModel
-from pipeline.outputs.manifest import manifest_path, read_manifest, recorded_input
+from pipeline.outputs.inputs import recorded_input
+from pipeline.outputs.manifest import manifest_path, read_manifest
 from pipeline.report.artifact import changed_settings, leaves
 from pipeline.report.document import folded, html_document, sentence_case
 from pipeline.report.runs import Run, plots_html, plots_style

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.files import write_text_atomically
-from bert_tf.base.json_files import read_if_sound, sealed
+from bert_tf.base.json_files import read_if_sound, write_sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
@@ -255,7 +255,7 @@ def finish_part(
         Fact.PADDED_TOKENS: scored.tokens[1],
         "sha256": _sha256_of_part(files),
     }
-    write_text_atomically(files.done, sealed(done))
+    write_sealed(files.done, done)
     files.rows.unlink(missing_ok=True)
     report_progress(Progress.ROWS, len(scored.block.rejects))
 

@@ -28,7 +28,7 @@ from bert_tf.tasks.profile.thresholds import Threshold, choose_threshold
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs.place import check_finished
+from pipeline.outputs.job_folder import check_finished
 from pipeline.scoring.columns import DELIMITED_FORMATS, ScoringColumns, scoring_columns
 from pipeline.scoring.label_next import MarkedRows, candidates_for
 from pipeline.scoring.tables import CONLL, ScoredTable, list_tables

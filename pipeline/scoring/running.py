@@ -21,7 +21,8 @@ from bert_tf.serving.signatures import MANY_CUT, MOST_MASKS
 from pipeline.beam.progress import Progress
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import list_stored
-from pipeline.outputs.job import JobRecord, JobSpec, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, run_job
+from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.rejects import report_rejects, warn_of_rejects
 from pipeline.scoring.blocks import read_first_block

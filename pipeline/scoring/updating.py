@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.files import write_text_atomically
-from bert_tf.base.json_files import read_if_sound, sealed
+from bert_tf.base.json_files import read_if_sound, write_sealed
 from bert_tf.data.tables.rejects import Reject, read_rejects, write_rejects
+from pipeline.outputs.inputs import CheckedInputs, fingerprint
 from pipeline.outputs.manifest import (
     BEFORE_UPDATE,
     INPUTS,
     REJECTS_BEFORE_UPDATE,
-    CheckedInputs,
-    fingerprint,
     manifest_path,
     read_manifest,
     rejects_path,
@@ -98,7 +96,7 @@ def begin_update(folder: Path, before: Mapping[str, Any] | None) -> None:
     if before is not None:
         if manifest_path(folder).exists():  # else an update was killed, which kept them
             write_rejects(folder / REJECTS_BEFORE_UPDATE, read_rejects(rejects_path(folder)))
-        write_text_atomically(folder / BEFORE_UPDATE, sealed(dict(before)))
+        write_sealed(folder / BEFORE_UPDATE, dict(before))
         manifest_path(folder).unlink(missing_ok=True)
     (folder / INPUTS).unlink(missing_ok=True)
 

@@ -28,7 +28,7 @@ def load_model(folder: Path) -> Any:
 def load_export(folder: Path) -> Any:
     """What `score --engine` checks before it reads rows, of both engines whose graphs are here."""
     from bert_tf.engines.registry import ENGINES
-    from pipeline.outputs.manifest import fingerprint
+    from pipeline.outputs.inputs import fingerprint
 
     engines = [ENGINES[name] for name in ("onnxruntime", "openvino")]
     return fingerprint(folder, lambda name: any(each.reads(name) for each in engines))["sha256"]

@@ -34,7 +34,7 @@ _NOT_OF_OTHERS = {
     "pipeline.beam.runner": "options of the command line",
     "pipeline.corpus.readers.html_process": "the first 4,096 bytes of a page",
     "pipeline.demo.corpus": "files of the package",
-    "pipeline.outputs.manifest": "config keys",
+    "pipeline.outputs.job_spec": "config keys",
 }
 _ATOMS = (
     *" \t\n\r\"'<>&;=-+_.,:/\\|#*[](){}!@%0aA\u00e9\u0300\u4e00",

@@ -18,7 +18,7 @@ from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.weights.sentence_transformers import read_recipe
 from pipeline.demo.plan import find_weights
 from pipeline.jobs import exporting
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PYTHON = os.environ.get("BERT_PARITY_PYTHON")

@@ -7,7 +7,8 @@ from typing import ClassVar
 from bert_tf.base.console import Console
 from bert_tf.config.section import Section, build_section, option
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs.job import JobSpec, RunOptions, run_job
+from pipeline.outputs.job import run_job
+from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import JOB_FILES
 
 

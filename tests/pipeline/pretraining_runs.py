@@ -12,7 +12,7 @@ from bert_tf.data.records.dataset_info import encode_records
 from bert_tf.data.text.vocab_file import vocab_fingerprint
 from bert_tf.training.metrics_log import read_metrics
 from pipeline.jobs import pretraining
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.manifest import write_manifest
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{n}" for n in range(25))]

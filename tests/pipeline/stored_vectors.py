@@ -8,7 +8,7 @@ from bert_tf.base.console import Console
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig, SummarizeConfig
 from pipeline.jobs import embedding, searching, summarizing
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 MODEL = Path(__file__).parents[1] / "golden" / "models" / "encoder"
 ROWS = [{"n": n, "text": f"w{n} w1. w{n + 1} w2! w3 w4."} for n in range(7)]

@@ -11,7 +11,7 @@ from bert_tf.base.console import Console
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
 from pipeline.jobs import exporting
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
 TASK = {

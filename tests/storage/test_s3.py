@@ -12,7 +12,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig, ScoreConfig, VocabConfig
 from pipeline.beam.stored_path import path_of
 from pipeline.jobs import pretraining_examples, scoring, vocabulary
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 pytestmark = pytest.mark.slow  # starts a server, and runs whole jobs
 

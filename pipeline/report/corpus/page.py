@@ -22,7 +22,7 @@ from bert_tf.tasks.base.report_sections import (
 )
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.corpus.duplicates.folding import fold_block
-from pipeline.outputs.manifest import recorded_input
+from pipeline.outputs.inputs import recorded_input
 from pipeline.report.corpus.left_out import LeftOut, left_out
 from pipeline.report.corpus.sample import CorpusSample, read_sample
 from pipeline.report.corpus.survey import (

@@ -16,7 +16,7 @@ from bert_tf.config.sections import ExportConfig
 from bert_tf.export.registry import recognize_format
 from bert_tf.weights.sentence_transformers import read_recipe
 from pipeline.jobs import exporting
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 MODELS = Path(__file__).parents[2] / "golden" / "models"
 

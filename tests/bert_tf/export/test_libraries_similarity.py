@@ -17,7 +17,7 @@ from bert_tf.engines.registry import ENGINES
 from bert_tf.export.registry import FORMATS, recognize_format
 from bert_tf.weights.sentence_transformers import read_recipe
 from pipeline.jobs import exporting
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 RECIPE = EmbeddingRecipe(pooling="max", normalize=True, max_seq_length=16, is_trained=True)
 ROWS = {

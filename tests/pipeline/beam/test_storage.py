@@ -18,7 +18,7 @@ from pipeline.beam.files import match_files
 from pipeline.beam.storage import list_stored, open_stored, use_storage_options
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
 from pipeline.corpus.readers.formats import make_reader
-from pipeline.outputs.manifest import fingerprint
+from pipeline.outputs.inputs import fingerprint
 
 pytestmark = pytest.mark.usefixtures("files")
 

@@ -21,7 +21,8 @@ from bert_tf.config.sections import (
 from bert_tf.engines.registry import ENGINES
 from bert_tf.tasks.registry import finetune_config
 from pipeline.cli.preflight import check_request, path_fault
-from pipeline.outputs.manifest import fingerprint, write_manifest
+from pipeline.outputs.inputs import fingerprint
+from pipeline.outputs.manifest import write_manifest
 
 ROOT = Path(__file__).parents[3]
 # Runs command lines one after the other; shows what each says, and what is imported at the end.

@@ -7,7 +7,7 @@ import pytest
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from pipeline.demo import run as demo
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.lock import holding_output
 from pipeline.outputs.place import OutputPlace
 

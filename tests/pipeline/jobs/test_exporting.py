@@ -30,7 +30,7 @@ from bert_tf.tasks.fill_mask.declaration import FillMaskConfig
 from bert_tf.weights.import_weights import read_source
 from pipeline.cli.main import main
 from pipeline.jobs import exporting
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.manifest import read_manifest
 from pipeline.report.artifact import describe_artifact
 

@@ -21,7 +21,7 @@ from bert_tf.engines.token_ids import TokenIdsEngine
 from bert_tf.export.int8 import Int8Comparison
 from pipeline.cli.main import main
 from pipeline.jobs import evaluation, exporting
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.manifest import read_manifest
 
 pytestmark = [

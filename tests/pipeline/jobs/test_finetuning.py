@@ -22,7 +22,7 @@ from bert_tf.engines.registry import ENGINES
 from bert_tf.tasks.profile.profile import PROFILE, read_profile
 from bert_tf.tasks.registry import finetune_config
 from pipeline.jobs import evaluation, exporting, finetuning
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.rejects import RejectLimit
 
 pytestmark = pytest.mark.slow  # trains, and compiles the step each time

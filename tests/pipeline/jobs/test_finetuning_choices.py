@@ -17,7 +17,7 @@ from bert_tf.tasks.registry import finetune_config
 from bert_tf.tasks.running import recipe
 from bert_tf.training.best_model import BestModel
 from pipeline.jobs import finetuning
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 pytestmark = pytest.mark.slow  # trains, and compiles the step each time
 

@@ -12,7 +12,7 @@ from bert_tf.config.sections import ImportWeightsConfig
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.jobs.import_weights import run
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
 

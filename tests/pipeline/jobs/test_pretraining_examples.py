@@ -27,7 +27,7 @@ from pipeline.examples.pool import NO_OTHER_DOCUMENT
 from pipeline.examples.steps import ExamplesJob
 from pipeline.examples.transforms import WriteExamples
 from pipeline.jobs import pretraining_examples
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.report.page import artifact_page
 from pipeline.report.records import record_lines, summarize_records
 

@@ -15,7 +15,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from pipeline.jobs import pretraining_examples
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.report.artifact import describe_artifact
 from pipeline.report.corpus.data_card import data_card
 from pipeline.report.lineage import lineage_json, lineage_lines, trace

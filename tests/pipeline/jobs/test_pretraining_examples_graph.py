@@ -18,7 +18,7 @@ from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from pipeline.beam.runner import pipeline_options
 from pipeline.examples import plan
 from pipeline.jobs import pretraining_examples
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 CONFIG = Path(__file__).parents[3] / "configs/runner/dataflow.yaml"
 OPTIONS = yaml.safe_load(CONFIG.read_text())["runner"]["options"]

@@ -17,7 +17,7 @@ from bert_tf.data.text.casing import KEEP_ACCENTS
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.data.text.vocabulary_files import write_vocabulary_files
 from pipeline.jobs import pretraining_examples, vocabulary
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.manifest import read_manifest
 from pipeline.report.page import artifact_page
 

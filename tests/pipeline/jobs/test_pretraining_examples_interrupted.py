@@ -21,7 +21,7 @@ from pipeline.examples import steps
 from pipeline.examples.pool import ExampleMaker
 from pipeline.jobs import pretraining_examples
 from pipeline.outputs import job
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 pytestmark = pytest.mark.slow  # starts processes and kills them
 
@@ -251,7 +251,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from pipeline.examples import steps
 from pipeline.jobs import pretraining_examples
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 write = steps.write_shard
 

@@ -16,7 +16,7 @@ from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.training.metrics_log import read_metrics
 from pipeline.examples import plan, steps
 from pipeline.jobs import pretraining, pretraining_examples
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.report.records import record_lines, summarize_records
 
 pytestmark = pytest.mark.slow  # trains on every kind of records

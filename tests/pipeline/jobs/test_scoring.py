@@ -34,7 +34,7 @@ from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.jobs import exporting, scoring
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.lock import holding_output
 from pipeline.outputs.place import OutputPlace
 from pipeline.scoring import running

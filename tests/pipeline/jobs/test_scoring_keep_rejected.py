@@ -15,7 +15,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.engines.registry import ENGINES
 from pipeline.jobs import scoring
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 TASK = {"task": "classification", "labels": ["fine"], "columns": {"text": "text", "label": "l"}}
 ROWS = [(0, "a"), (1, ""), (2, "b"), (3, None), (4, "c, d")]

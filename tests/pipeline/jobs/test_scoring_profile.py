@@ -18,7 +18,7 @@ from bert_tf.config.sections import ExportConfig, RunnerConfig, ScoreConfig
 from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.tasks.profile.profile import PROFILE, EvaluatedRows, Profile, read_profile
 from pipeline.jobs import exporting, scoring
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 pytestmark = pytest.mark.slow  # exports a model, and scores with worker processes
 

@@ -15,7 +15,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from pipeline.jobs import scoring
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.manifest import read_manifest
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("files")]  # run whole jobs

@@ -14,7 +14,7 @@ from bert_tf.engines.registry import ENGINES
 from pipeline.cli.command import complaint_of_run
 from pipeline.cli.preflight import check_request
 from pipeline.jobs import scoring
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.rejects import RejectLimit
 from pipeline.scoring import running
 

@@ -20,7 +20,7 @@ from bert_tf.embeddings.embedder import Embedder
 from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.weights.sentence_transformers import write_recipe
 from pipeline.jobs import embedding, searching
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.report.artifact import describe_artifact
 
 pytestmark = pytest.mark.slow  # runs pipelines

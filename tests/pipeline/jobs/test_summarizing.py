@@ -13,7 +13,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, SummarizeConfig
 from pipeline.embedding.summarizer import Summarizer
 from pipeline.jobs import summarizing
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.scoring import running
 
 MODEL = Path(__file__).parents[2] / "golden" / "models" / "encoder"

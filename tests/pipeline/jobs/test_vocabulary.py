@@ -11,7 +11,7 @@ from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from pipeline.jobs import vocabulary
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.manifest import read_manifest
 
 pytestmark = pytest.mark.slow  # runs whole jobs, some with worker processes

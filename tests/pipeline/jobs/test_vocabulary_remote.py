@@ -12,7 +12,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from pipeline.jobs import vocabulary
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.manifest import read_manifest
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("files")]  # run whole jobs

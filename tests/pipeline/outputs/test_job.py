@@ -10,13 +10,10 @@ import pytest
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from pipeline.outputs import job as job_module
+from pipeline.outputs.inputs import JobInputs
 from pipeline.outputs.job import JobRecord
-from pipeline.outputs.manifest import (
-    manifest_path,
-    read_manifest,
-    rejects_path,
-    write_manifest,
-)
+from pipeline.outputs.job_folder import JobFolder
+from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path, write_manifest
 
 
 @pytest.fixture(params=["file", "directory"])
@@ -381,7 +378,12 @@ def test_the_next_command_keeps_the_config_file(tmp_path, monkeypatch, section, 
     document = {"preprocess": {"input": ["a.txt"]}, **({"train": section} if section else {})}
     Path("run.yaml").write_text(json.dumps(document))
     record = JobRecord(
-        Console(io.StringIO()), {}, lambda: None, output="data", config_file="run.yaml"
+        Console(io.StringIO()),
+        {},
+        lambda: None,
+        JobFolder.at("data"),
+        JobInputs({}, {}),
+        config_file="run.yaml",
     )
     record.suggest("train", data="data", output="RUN", size="tiny")
     assert " ".join(record.next_command) == f"bert-pipeline {expected}"

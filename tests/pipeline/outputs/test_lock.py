@@ -17,8 +17,9 @@ import pytest
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from pipeline.outputs import lock
+from pipeline.outputs.inputs import fingerprint
 from pipeline.outputs.lock import holding_output
-from pipeline.outputs.manifest import LOCK, fingerprint
+from pipeline.outputs.manifest import LOCK
 from pipeline.outputs.place import OutputPlace
 
 # Takes a lock, says so and keeps it until its input ends.

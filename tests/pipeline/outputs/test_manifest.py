@@ -12,11 +12,11 @@ import pytest
 from bert_tf.base.checksums import write_sums
 from bert_tf.base.errors import InputError
 from bert_tf.base.files import remove_leftovers, replacing_directory, replacing_file
+from pipeline.outputs.inputs import fingerprint
 from pipeline.outputs.manifest import (
     MANIFEST_VERSION,
     check_files,
     describe_files,
-    fingerprint,
     manifest_path,
     package_versions,
     read_manifest,

@@ -2,8 +2,8 @@
 
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
-from pipeline.outputs.job import JobSpec
-from pipeline.outputs.manifest import are_same_contents, config_key, kept_keys
+from pipeline.outputs.inputs import are_same_contents
+from pipeline.outputs.job_spec import JobSpec, config_key, kept_keys
 
 TRAIN = {"key": "train", "path": "a.csv", "sha256": "1"}
 EVAL = {"key": "eval", "path": "b.csv", "sha256": "2"}

@@ -10,9 +10,9 @@ import pytest
 from bert_tf.base.checksums import write_sums
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.engines.registry import exported_model
 from pipeline.outputs import filling as outputs
 from pipeline.outputs.manifest import duplicates_path, read_manifest, rejects_path
-from pipeline.outputs.place import exported_model
 
 SIDES = [
     "out.manifest.json",

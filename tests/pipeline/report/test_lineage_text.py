@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from pipeline.outputs.manifest import describe_files, fingerprint, read_manifest, write_manifest
+from pipeline.outputs.inputs import fingerprint
+from pipeline.outputs.manifest import describe_files, read_manifest, write_manifest
 from pipeline.report.lineage import lineage_json, lineage_lines, trace
 
 

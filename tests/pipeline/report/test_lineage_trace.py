@@ -3,7 +3,8 @@
 import pytest
 
 from bert_tf.base.errors import InputError
-from pipeline.outputs.manifest import describe_files, fingerprint, read_manifest, write_manifest
+from pipeline.outputs.inputs import fingerprint
+from pipeline.outputs.manifest import describe_files, read_manifest, write_manifest
 from pipeline.report import lineage
 from pipeline.report.lineage import CHANGED, MISSING, NOT_COMPARED, SAME, trace
 

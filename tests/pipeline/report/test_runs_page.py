@@ -8,7 +8,8 @@ import pytest
 from behavior.pages import check_page
 
 from bert_tf.base.errors import InputError, UsageError
-from pipeline.outputs.manifest import describe_files, fingerprint, write_manifest
+from pipeline.outputs.inputs import fingerprint
+from pipeline.outputs.manifest import describe_files, write_manifest
 from pipeline.report.document import html_document
 from pipeline.report.runs import COLORS, MOST_RUNS, TRAINING, read_runs
 from pipeline.report.runs_page import runs_page

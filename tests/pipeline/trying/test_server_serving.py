@@ -23,7 +23,7 @@ from bert_tf.export.loading import load_trained_model
 from bert_tf.export.registry import FORMATS
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.jobs import exporting
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 from pipeline.trying.model import opened_model
 
 pytestmark = pytest.mark.slow  # exports models, and starts a process

@@ -15,7 +15,7 @@ from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.tasks.running import distillation
 from bert_tf.tasks.running.finetuning import finetune
 from pipeline.jobs import finetuning
-from pipeline.outputs.job import RunOptions
+from pipeline.outputs.job_spec import RunOptions
 
 pytestmark = pytest.mark.slow  # trains
 

@@ -4,7 +4,7 @@ import pytest
 from behavior.pages import check_page
 
 from bert_tf.config.sections import PreprocessConfig
-from pipeline.outputs.manifest import fingerprint
+from pipeline.outputs.inputs import fingerprint
 from pipeline.report.corpus.page import Corpus, corpus_at, corpus_of_records
 from pipeline.report.page import corpus_page
 

@@ -10,7 +10,7 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.json_files import read_sealed
-from pipeline.outputs.job import adding_up_seconds, keep_seconds
+from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
 
 ROUNDING = 0.001  # seconds
 
