@@ -31,6 +31,7 @@ from bert_tf.base.processor import describe_processor
 from pipeline.beam.blobs import BlobReference, BlobStore
 from pipeline.beam.packing import pack
 from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.duplicates.elsewhere import pair_across
 from pipeline.corpus.duplicates.find_near import (
     Nodes,
     Similar,
@@ -96,6 +97,12 @@ def pairs_to_find(texts: list[str]) -> set[Pair]:
 
 
 def find_ours(texts: list[str]) -> set[Pair]:
+    sketches, rows = _signed(texts)
+    return _similar(pair_candidates(rows), sketches)
+
+
+def _signed(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Sketches, and BAND rows whose keys are the numbers of texts."""
     numbers = np.arange(len(texts) + 1)
     block = DocumentBlock(
         source="", index=0, sentences=pa.array(texts), document_offsets=numbers,
@@ -107,8 +114,20 @@ def find_ours(texts: list[str]) -> set[Pair]:
     rows = np.empty(len(texts) * bands[0], BAND)
     rows["band"] = band_keys(minima, *bands).ravel()
     rows["key"] = np.repeat(numbers[:-1], bands[0])
+    return sketches, rows
+
+
+def find_across(texts: list[str]) -> set[Pair]:
+    """Compare the copies with the originals, as a corpus with another one."""
+    sketches, rows = _signed(texts)
+    of_original = rows["key"] % 2 == 0
+    found = _similar(pair_across(rows[~of_original], rows[of_original]), sketches)
+    return {(original, copy) for copy, original in found}
+
+
+def _similar(candidates: Iterable[np.ndarray], sketches: np.ndarray) -> set[Pair]:
     found: set[Pair] = set()
-    for pairs in pair_candidates(rows):
+    for pairs in candidates:
         left, right = (pairs[side].astype(np.int64) for side in ("left", "right"))
         similar = estimated_similarity(sketches[left], sketches[right]) >= THRESHOLD
         found.update(zip(left[similar].tolist(), right[similar].tolist(), strict=True))
@@ -174,9 +193,14 @@ def compare_sides(count: int) -> None:
     texts = plant_pairs(count)
     expected = pairs_to_find(texts)
     print(f"{len(texts):,} documents, {len(expected):,} pairs to find")
-    sides = {"ours": find_ours, "datasketch": find_datasketch, "rensa": find_rensa}
+    sides = {
+        "ours": find_ours,
+        "across": find_across,
+        "datasketch": find_datasketch,
+        "rensa": find_rensa,
+    }
     for name, find in sides.items():
-        if find is not find_ours and importlib.util.find_spec(name) is None:
+        if find not in (find_ours, find_across) and importlib.util.find_spec(name) is None:
             print(f"{name}: not installed")
             continue
         find(texts[:20])  # compiles
@@ -250,7 +274,7 @@ def run_steps(documents: int, store: BlobStore) -> None:
     records = in_process(partition_of_records, store, size)[0]
     paired = step(pair_in_bands, (0, records.pop("bands")), store)
     keys = [each.value[1] for each in paired if not isinstance(each, tuple)]
-    ((_, nodes),) = step(select_candidates, (0, {"keys": keys, **records}), store)
+    ((_, nodes),) = step(select_candidates, (0, {"keys": keys, "gone": [], **records}), store)
     pairs = [each[1] for each in paired if isinstance(each, tuple)]
     similar = step(find_similar, halves(pairs), store, THRESHOLD)
     dropped = in_process(lambda: list(connect_similar((0, [each for _, each in similar]), store)))[

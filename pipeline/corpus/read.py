@@ -130,7 +130,7 @@ def group_files(
     config: CorpusSection, files: list[FileInfo], block_bytes: int
 ) -> list[list[FileInfo]]:
     """Group small files to be read together, unless duplicates, known by file, are dropped."""
-    may_join = config.duplicates == "keep" and config.duplicate_lines == "keep"
+    may_join = not config.compares_documents
     groups: list[list[FileInfo]] = []
     room = 0
     for file in files:

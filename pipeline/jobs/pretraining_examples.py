@@ -33,6 +33,8 @@ from pipeline.beam.stored_path import path_of
 from pipeline.corpus.curation.excluded_files import match_excluded, store_excluded
 from pipeline.corpus.curation.exclusion import Exclusion
 from pipeline.corpus.duplicates.drop import DropDuplicates
+from pipeline.corpus.duplicates.elsewhere import OtherCorpus, match_other, other_lines
+from pipeline.corpus.duplicates.signature_files import SIGNATURES_FILE, write_signatures
 from pipeline.corpus.evidence import ranked
 from pipeline.corpus.read import BLOCK, ReadDocuments, bytes_of_block
 from pipeline.corpus.report import (
@@ -93,17 +95,19 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     config, note = with_casing(config, config.vocab, vocab)
     files = match_files(config.input, output=config.output, console=options.console)
     excluded = match_excluded(config, files)
+    other = match_other(config, files)
 
     def body(record: JobRecord) -> None:
         if note:
             options.console.warn(note)
-        _make_records(config, runner, files, excluded, vocab, record)
+        _make_records(config, runner, files, (excluded, other), vocab, record)
 
     spec = JobSpec(
         config=config,
         inputs={
             "input": [file.path for file in files],
             "exclude": [file.path for file in excluded],
+            "duplicates_against": other.paths,
             "vocab": [config.vocab],
         },
         can_resume=True,
@@ -117,11 +121,12 @@ def _make_records(
     config: PreprocessConfig,
     runner: RunnerConfig,
     files: list[FileInfo],
-    excluded: list[FileInfo],
+    unwanted: tuple[list[FileInfo], OtherCorpus],  # of `exclude` and `duplicates_against`
     vocab: list[str],
     record: JobRecord,
 ) -> None:
     console = record.console
+    excluded, other = unwanted
     corpus = understand_corpus(config, files)
     console.info(corpus.line)
     console.info(*corpus.first)
@@ -145,8 +150,15 @@ def _make_records(
             exclusion, warnings = store_excluded(config, excluded, job.store)
         record.warn(warnings)
         with record.stage("examples"):
-            _make_shards(job, runner, files, corpus.layouts, exclusion, record)
+            source = Source(files, corpus.layouts, exclusion, other)
+            _make_shards(job, runner, source, record)
         write_lists(job.work, output)
+        if config.write_signatures:
+            write_signatures(job.work, output / SIGNATURES_FILE)
+        if other.paths:
+            line, warnings = other_lines(other, job.work)
+            console.info(line)
+            record.warn(warnings)
         record.sha256 = read_shard_hashes(job.work)
         report = read_report(job.work)
         made, tallies = read_example_counts(job.work), read_tallies(job.work)
@@ -224,21 +236,31 @@ def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:
     return found
 
 
-def _make_shards(
-    job: ExamplesJob,
-    runner: RunnerConfig,
-    files: list[FileInfo],
-    layouts: Mapping[str, str],
-    exclusion: Exclusion | None,
-    record: JobRecord,
-) -> None:
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What the pipeline reads.
+
+    Attributes:
+        files: of the corpus.
+        layouts: of those that are plain text.
+        exclusion: texts to leave out.
+        other: the corpus to compare with.
+    """
+
+    files: list[FileInfo]
+    layouts: Mapping[str, str]
+    exclusion: Exclusion | None
+    other: OtherCorpus
+
+
+def _make_shards(job: ExamplesJob, runner: RunnerConfig, source: Source, record: JobRecord) -> None:
     config = job.config
 
     def build(pipeline: beam.Pipeline) -> None:
-        drop = DropDuplicates(config, job.store, job.work)
+        drop = DropDuplicates(config, job.store, job.work, source.other)
         # Finding duplicates takes all text again.
         store = None if drop.needs_text else job.store
-        read = ReadDocuments(config, files, layouts, exclusion, store)
+        read = ReadDocuments(config, source.files, source.layouts, source.exclusion, store)
         blocks = pipeline | "ReadDocuments" >> read
         blocks = blocks | "DropDuplicates" >> drop
         facts = blocks | "WriteExamples" >> WriteExamples(job)
@@ -248,7 +270,7 @@ def _make_shards(
         runner,
         build,
         console=record.console,
-        input_bytes=sum(file.bytes for file in files),
+        input_bytes=sum(file.bytes for file in source.files) + source.other.bytes,
         progress=examples_line(
             found=record.extra["found_finished"]["shards"],
             shards=job.plan.train_shards + job.plan.eval_shards,
@@ -391,6 +413,7 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         for path, meaning in (
             (output / "vocab.txt", "vocabulary of the records"),
             (output / TOKEN_COUNTS_FILE, "token frequencies in the corpus"),
+            (output / SIGNATURES_FILE, "signatures, for --duplicates-against of later runs"),
             *list_meanings(
                 output, duplicates="dropped duplicates", rejects=f"{rejected}, with reasons"
             ),

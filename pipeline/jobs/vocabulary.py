@@ -26,6 +26,7 @@ from pipeline.beam.stored_path import path_of
 from pipeline.corpus.curation.excluded_files import match_excluded, store_excluded
 from pipeline.corpus.curation.exclusion import Exclusion
 from pipeline.corpus.duplicates.drop import DropDuplicates
+from pipeline.corpus.duplicates.elsewhere import OtherCorpus, match_other, other_lines
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.report import (
     DUPLICATES,
@@ -71,6 +72,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     use_storage_options(runner.options, runner.runner)
     files = match_files(config.input, output=config.output, console=options.console)
     excluded = match_excluded(config, files)
+    other = match_other(config, files)
     base = _read_base(config)
     note = ""
     if config.extend is not None:
@@ -89,7 +91,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
             exclusion, warnings = store_excluded(config, excluded, BlobStore(str(work)))
             record.warn(warnings)
             with record.stage("count"):
-                _count_words(config, runner, files, exclusion, str(work), record)
+                _count_words(config, runner, files, (exclusion, other), str(work), record)
             _learn(config, base, work, record)
         finally:
             with suppress(OSError):
@@ -101,6 +103,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         inputs={
             "input": [file.path for file in files],
             "exclude": [file.path for file in excluded],
+            "duplicates_against": other.paths,
             "extend": [config.extend] if config.extend else [],
         },
         temporary=work,
@@ -176,10 +179,11 @@ def _count_words(
     config: VocabConfig,
     runner: RunnerConfig,
     files: list[FileInfo],
-    exclusion: Exclusion | None,
+    unwanted: tuple[Exclusion | None, OtherCorpus],
     folder: str,
     record: JobRecord,
 ) -> None:
+    exclusion, other = unwanted
     input_bytes = sum(file.bytes for file in files)
     corpus = understand_corpus(config, files)
     record.console.info(f"{corpus.line}; {shown_size(input_bytes)}")
@@ -189,7 +193,7 @@ def _count_words(
 
     def build(pipeline: beam.Pipeline) -> None:
         blocks = pipeline | ReadDocuments(config, files, corpus.layouts, exclusion)
-        blocks = blocks | DropDuplicates(config, BlobStore(folder), folder)
+        blocks = blocks | DropDuplicates(config, BlobStore(folder), folder, other)
         _ = blocks | beam.Map(facts_of_block) | ReportCorpus(folder)
         _ = blocks | CountWords(
             folder,
@@ -198,7 +202,12 @@ def _count_words(
             held_out_fraction=config.held_out_fraction,
         )
 
+    input_bytes += other.bytes
     run_pipeline(runner, build, console=record.console, input_bytes=input_bytes)
+    if other.paths:
+        line, warnings = other_lines(other, folder)
+        record.console.info(line)
+        record.warn(warnings)
 
 
 def _report_counts(

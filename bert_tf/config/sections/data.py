@@ -203,6 +203,11 @@ class CorpusSection(RowSection):
     near_duplicate_threshold: Annotated[float, Bounds(0.1, 1.0)] = advanced(
         "minimum Jaccard similarity of word 5-grams for near duplicates", 0.8
     )
+    duplicates_against: tuple[str, ...] = repeatable(
+        "other corpus files, read as input is, or .signatures files of former runs: documents that "
+        "are near duplicates of one there are dropped; path or quoted glob; repeatable",
+        reads="files",
+    )
     duplicate_lines: str = advanced(
         "lines that occur more than once in the corpus: keep, drop (keep only the first)",
         choices=("keep", "drop"),
@@ -222,6 +227,17 @@ class CorpusSection(RowSection):
         return super().as_dict() | {
             "curation": [each for _, each in curation_entries(self.curation)]
         }
+
+    @property
+    def keeps_signatures(self) -> bool:
+        """Return whether the signatures of documents are written."""
+        return False
+
+    @property
+    def compares_documents(self) -> bool:
+        """Return whether documents or lines are compared with others."""
+        drops = self.duplicates != "keep" or self.duplicate_lines != "keep"
+        return drops or bool(self.duplicates_against) or self.keeps_signatures
 
     def reads_web(self, path: str) -> bool:
         """Return whether a path or glob names HTML or WARC files."""
@@ -388,6 +404,16 @@ class PreprocessConfig(CorpusSection, section_name="preprocess"):
     pool_megabytes: Annotated[float, Bounds(minimum=0.01)] = advanced(
         "size of a pool, the documents that are shuffled and turned into examples together", 32.0
     )
+
+    write_signatures: bool = option(
+        "also write OUTPUT/documents.signatures, what --duplicates-against of later runs needs of "
+        "these documents (1.1 KB each, no text)",
+        False,
+    )
+
+    @property
+    def keeps_signatures(self) -> bool:
+        return self.write_signatures
 
     def __post_init__(self) -> None:
         """Derive the default number of predictions, which fits any length."""

@@ -5,31 +5,24 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
 
 from bert_tf.config.sections.data import CorpusSection
-from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter
+from pipeline.beam.blobs import BlobReference, BlobStore
 from pipeline.beam.files import write_shared_file
 from pipeline.beam.packing import pack
 from pipeline.corpus.document_block import DocumentBlock, document_hashes, read_block
+from pipeline.corpus.duplicates.elsewhere import OtherCorpus, SignOther, find_elsewhere
 from pipeline.corpus.duplicates.find_near import find_near
-from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block
-from pipeline.corpus.duplicates.near_duplicates import (
-    BAND,
-    SIGNATURE,
-    band_keys,
-    choose_bands,
-    signatures_of,
-)
+from pipeline.corpus.duplicates.folding import fold_block
+from pipeline.corpus.duplicates.near_duplicates import choose_bands
 from pipeline.corpus.duplicates.occurrences import (
-    EXACT_COPY,
     LINE,
-    NEAR_DUPLICATE,
-    OCCURRENCE,
     ONLY_REPEATED_LINES,
+    REASONS,
     REPEATED_LINE,
     BlockId,
     Dropped,
@@ -40,15 +33,27 @@ from pipeline.corpus.duplicates.occurrences import (
     merge_kept,
     merge_occurrences,
     partition_rows,
-    partitions_of,
     read_rows,
+)
+from pipeline.corpus.duplicates.signature_files import part_name, signature_part
+from pipeline.corpus.duplicates.signing import (
+    BANDS,
+    OCCURRENCES,
+    SIGNATURES,
+    SIGNED,
+    SIGNED_DOCUMENT,
+    Output,
+    occurrences_of,
+    sign_documents,
+    store_occurrences,
+    store_signatures,
 )
 from pipeline.corpus.evidence import Evidence
 from pipeline.corpus.report import DUPLICATES
 
 
 class DropDuplicates(beam.PTransform):
-    """Drops documents and lines according to `CorpusSection.duplicates` and `duplicate_lines`.
+    """Drops documents and lines as `duplicates`, `duplicates_against` and `duplicate_lines` say.
 
     Only small records are shuffled, partitioned by hash, while blocks wait in `store`. The result
     depends on the documents only, not on files, blocks or workers.
@@ -63,39 +68,57 @@ class DropDuplicates(beam.PTransform):
         config: what is dropped.
         store: where blocks and records wait.
         folder: for lists of dropped documents; shared by all workers and the submitting process.
+        other: files of `duplicates_against`.
     """
 
-    def __init__(self, config: CorpusSection, store: BlobStore, folder: str):
+    def __init__(
+        self,
+        config: CorpusSection,
+        store: BlobStore,
+        folder: str,
+        other: OtherCorpus | None = None,
+    ):
         super().__init__()
-        bands = None
-        if config.duplicates == "near":
-            bands = choose_bands(config.near_duplicate_threshold)
+        is_compared = other is not None and bool(other.paths)
         self._job = DropJob(
-            documents=config.duplicates != "keep",
-            bands=bands,
+            copies=config.duplicates != "keep",
+            near=config.duplicates == "near",
+            elsewhere=is_compared,
+            bands=choose_bands(config.near_duplicate_threshold),
             threshold=config.near_duplicate_threshold,
             lines=config.duplicate_lines == "drop",
+            keeps_signatures=config.keeps_signatures,
             store=store,
             folder=folder,
         )
+        self._sign_other = None
+        if other is not None and is_compared:
+            self._sign_other = SignOther(config, other, store, self._job.bands, folder)
+        self._needs_text = config.compares_documents
 
     @property
     def needs_text(self) -> bool:
-        return self._job.documents or self._job.lines
+        return self._needs_text
 
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[DocumentBlock]:
         job = self._job
         if not self.needs_text:
             return blocks
         parts = blocks | "StoreBlocks" >> beam.FlatMap(store_block, job).with_outputs(
-            OCCURRENCES, SIGNATURES, BANDS, LINES, main=TEXT
+            OCCURRENCES, SIGNATURES, BANDS, SIGNED, LINES, main=TEXT
         )
+        records = {name: parts[name] for name in (OCCURRENCES, SIGNATURES, BANDS)}
         nothing = blocks.pipeline | "Nothing" >> beam.Create([])
-        documents = lines = nothing
+        documents = lines = kept = elsewhere = nothing
+        if self._sign_other is not None:
+            other = blocks.pipeline | "SignOther" >> self._sign_other
+            elsewhere = find_elsewhere(records, other, job.store, job.threshold)
+        if job.near:
+            kept = find_near({**records, "gone": elsewhere}, job.store, job.threshold)
         if job.documents:
-            kept = find_near(parts, job.store, job.threshold) if job.bands else nothing
+            found = {"kept": kept, "elsewhere": elsewhere, "signed": parts[SIGNED]}
             documents = (
-                {"occurrences": parts[OCCURRENCES], "kept": kept}
+                {"occurrences": parts[OCCURRENCES], **found}
                 | "GatherEquals" >> beam.CoGroupByKey()
                 | "ChooseDocuments" >> beam.FlatMap(choose_documents, job)
             )
@@ -114,14 +137,11 @@ class DropDuplicates(beam.PTransform):
         )
 
 
-# Names of the outputs of `store_block`.
+# Names of further outputs of `store_block`.
 TEXT = "text"
-OCCURRENCES = "occurrences"
-SIGNATURES = "signatures"
-BANDS = "bands"
 LINES = "lines"
-Output: TypeAlias = beam.pvalue.TaggedOutput
-# The documents of a block that go, and whether each is a near duplicate.
+_PLACE = ["block", "document"]  # fields by which an occurrence is known
+# The documents of a block that go, and numbers of REASONS.
 DocumentsToDrop = tuple[np.ndarray, np.ndarray]
 
 
@@ -130,21 +150,31 @@ class DropJob:
     """What the steps of `DropDuplicates` need to know.
 
     Attributes:
-        documents: whether documents are dropped.
-        bands: number of bands of a signature and of rows of a band, for near duplicates; None to
-            leave them.
+        copies: whether all but one of equal documents are dropped.
+        near: whether near duplicates are dropped, too.
+        elsewhere: whether near duplicates of documents of another corpus are dropped.
+        bands: number of bands of a signature and of rows of a band.
         threshold: similarity from which documents are near duplicates.
         lines: whether repeated lines are dropped.
+        keeps_signatures: whether the signatures of the documents that stay are written.
         store: where text and records wait.
         folder: shared by all workers and the submitting process.
     """
 
-    documents: bool
-    bands: tuple[int, int] | None
+    copies: bool
+    near: bool
+    elsewhere: bool
+    bands: tuple[int, int]
     threshold: float
     lines: bool
+    keeps_signatures: bool
     store: BlobStore
     folder: str
+
+    @property
+    def documents(self) -> bool:
+        """Return whether documents are compared."""
+        return self.copies or self.elsewhere or self.keeps_signatures
 
 
 def store_block(block: DocumentBlock, job: DropJob) -> Iterator[Any]:
@@ -160,45 +190,19 @@ def store_block(block: DocumentBlock, job: DropJob) -> Iterator[Any]:
     with job.store.writer() as writer:
         outputs: list[Any] = [(block_id, writer.add(pack(block)))]
         if job.documents:
-            outputs += _store_occurrences(block, folded, identities, writer)
-        if job.bands:
-            outputs += _store_signatures(folded, writer, job.bands)
+            rows = occurrences_of(block, folded, identities)
+            outputs += store_occurrences(NamedRows([block_id], rows), writer)
+        if job.near or job.elsewhere or job.keeps_signatures:
+            signed = sign_documents(folded)
+            if job.near or job.elsewhere:
+                outputs += store_signatures(signed, writer, job.bands)
+            if job.keeps_signatures:
+                stored = partition_rows(signed, signed["key"], writer)
+                outputs += [Output(SIGNED, part) for part in stored]
         if job.lines:
             rows = lines_of_block(block, folded.line_keys, identities)
             outputs.append(Output(LINES, (block_id, writer.add([rows.tobytes()]))))
     yield from outputs
-
-
-def _store_occurrences(
-    block: DocumentBlock, folded: FoldedBlock, identities: np.ndarray, writer: BlobWriter
-) -> Iterator[Output]:
-    """Store the OCCURRENCE records of a block's documents by partition."""
-    rows = np.zeros(block.num_documents, OCCURRENCE)
-    rows["key"], rows["identity"] = folded.document_keys, identities
-    rows["line"], rows["document"] = block.document_lines, np.arange(len(rows))
-    partitions = partitions_of(rows["key"])
-    for partition in np.unique(partitions):
-        part = NamedRows([(block.source, block.index)], rows[partitions == partition])
-        yield Output(OCCURRENCES, (int(partition), writer.add(pack(part))))
-
-
-def _store_signatures(
-    folded: FoldedBlock, writer: BlobWriter, bands: tuple[int, int]
-) -> Iterator[Output]:
-    """Store signatures and bands of a block's different documents that have words, by partition."""
-    keys, documents = np.unique(folded.document_keys, return_index=True)
-    has_words = np.diff(folded.document_offsets)[documents] > 0
-    keys, documents = keys[has_words], documents[has_words]
-    signatures = np.empty(len(keys), SIGNATURE)
-    signatures["key"] = keys
-    minima, signatures["sketch"] = signatures_of(folded.words, folded.document_offsets, documents)
-    for part in partition_rows(signatures, keys, writer):
-        yield Output(SIGNATURES, part)
-    rows = np.empty(len(keys) * bands[0], BAND)
-    rows["band"] = band_keys(minima, *bands).reshape(-1)
-    rows["key"] = np.repeat(keys, bands[0])
-    for part in partition_rows(rows, rows["band"], writer):
-        yield Output(BANDS, part)
 
 
 def choose_documents(
@@ -207,7 +211,7 @@ def choose_documents(
     """Decide which documents of a partition go, and list them in a file.
 
     Args:
-        partition: its number, and references to `occurrences` and `kept`.
+        partition: its number, and references to `occurrences`, `kept`, `elsewhere` and `signed`.
         job: where records and lists are.
 
     Yields:
@@ -216,7 +220,15 @@ def choose_documents(
     number, parts = partition
     store = job.store
     occurrences = merge_occurrences(store.read(item) for item in parts["occurrences"])
-    dropped = choose_dropped(occurrences, merge_kept(store.read(item) for item in parts["kept"]))
+    kept, elsewhere = (
+        merge_kept(store.read(item) for item in parts[name]) for name in ("kept", "elsewhere")
+    )
+    dropped = choose_dropped(occurrences, kept, elsewhere, copies=job.copies)
+    if job.keeps_signatures:
+        stays = ~np.isin(occurrences.rows[_PLACE], dropped.rows[_PLACE])
+        staying = NamedRows(occurrences.names, occurrences.rows[stays])
+        signed = read_rows(store, parts["signed"], SIGNED_DOCUMENT)
+        write_shared_file(job.folder, part_name(number), signature_part(staying, signed))
     if not len(dropped.rows):
         return
     write_shared_file(
@@ -225,19 +237,18 @@ def choose_documents(
         "".join(_report_lines(occurrences.names, dropped)).encode("utf-8"),
     )
     order = np.argsort(dropped.rows["block"], kind="stable")
-    documents, is_near = dropped.rows["document"][order], dropped.is_near[order]
+    documents, reasons = dropped.rows["document"][order], dropped.reasons[order]
     blocks, begins = np.unique(dropped.rows["block"][order], return_index=True)
     for block, begin, end in zip(blocks, begins, [*begins[1:], len(order)], strict=True):
-        yield occurrences.names[block], (documents[begin:end], is_near[begin:end])
+        yield occurrences.names[block], (documents[begin:end], reasons[begin:end])
 
 
 def _report_lines(blocks: list[BlockId], dropped: Dropped) -> Iterator[str]:
     """Yield a line of JSON for each dropped document, with the one that stays."""
     rows = dropped.rows
     for place in range(len(rows)):
-        is_near = bool(dropped.is_near[place])
         entry = {
-            "reason": NEAR_DUPLICATE if is_near else EXACT_COPY,
+            "reason": REASONS[dropped.reasons[place]],
             "source": blocks[rows["block"][place]][0],
             "line": int(rows["line"][place]),
             "identity": f"{rows['identity'][place]:016x}",
@@ -283,11 +294,10 @@ def drop_from_stored(
     is_dropped_line = np.zeros(stored.num_lines, np.bool_)
     for numbers in parts["lines"]:
         is_dropped_line[numbers] = True
-    for numbers, is_near in parts["documents"]:
+    for numbers, reasons in parts["documents"]:
         is_dropped[numbers] = True
-        near = int(is_near.sum())
-        dropped = {NEAR_DUPLICATE: near, EXACT_COPY: len(is_near) - near}
-        stored = stored.adding(Evidence(dropped=dropped))
+        counts = np.bincount(reasons, minlength=len(REASONS)).tolist()
+        stored = stored.adding(Evidence(dropped=dict(zip(REASONS, counts, strict=True))))
     # Lines are numbered in the whole block, so those of dropped documents are left out first.
     of_dropped = np.repeat(is_dropped, np.diff(stored.lines_of_documents))
     is_dropped_line = is_dropped_line[~of_dropped]

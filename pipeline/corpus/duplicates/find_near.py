@@ -31,7 +31,9 @@ from pipeline.corpus.duplicates.occurrences import (
     KEPT,
     KEY,
     NamedRows,
+    find_keys,
     first_of_runs,
+    merge_kept,
     merge_occurrences,
     partition_rows,
     read_rows,
@@ -79,10 +81,12 @@ def find_near(
 
         bands ───────── candidates ─┬─ similar pairs ── groups ── to drop and kept ─┬─ kept
         occurrences ─┬─ records ────┴───────────────────────────────────────────────┘
-        signatures ──┘
+        signatures ──┤
+        gone ────────┘
 
     Args:
-        parts: collections of `store_block` by name, of (partition, reference).
+        parts: collections of `store_block` by name, of (partition, reference); `gone` has the
+            documents that go for another reason, as KEPT, and are compared with none.
         store: where records wait.
         threshold: similarity from which documents are near duplicates.
 
@@ -94,38 +98,57 @@ def find_near(
         | "GatherBands" >> beam.GroupByKey()
         | "PairCandidates" >> beam.FlatMap(pair_in_bands, store).with_outputs(KEYS, main=PAIRS)
     )
-    parts = {name: parts[name] for name in ("occurrences", "signatures")}
-    nodes = (
-        {**parts, "keys": pairs[KEYS]}
-        | "GatherSignatures" >> beam.CoGroupByKey()
-        | "SelectCandidates" >> beam.FlatMap(select_candidates, store)
-    )
+    nodes = gather_nodes("", {**parts, "keys": pairs[KEYS]}, store)
     dropped = (
-        _gather_halves("Candidates", pairs[PAIRS], nodes, store)
+        gather_halves("Candidates", pairs[PAIRS], nodes, nodes, store)
         | "FindSimilar" >> beam.FlatMap(find_similar, store, threshold)
         | "GatherSimilar" >> beam.GroupByKey()
         | "ConnectSimilar" >> beam.FlatMap(connect_similar, store)
     )
-    halves = _gather_halves("Dropped", dropped, nodes, store)
+    halves = gather_halves("Dropped", dropped, nodes, nodes, store)
     return halves | "DescribeDropped" >> beam.FlatMap(describe_dropped, store)
 
 
-def _gather_halves(
-    name: str, pairs: beam.PCollection, nodes: beam.PCollection, store: BlobStore
+def gather_nodes(
+    name: str, parts: dict[str, beam.PCollection], store: BlobStore
+) -> beam.PCollection:
+    """Bring the records of candidates together, as (partition, `Nodes`).
+
+    Args:
+        name: of the steps.
+        parts: collections as `select_candidates` takes them, and others.
+        store: where records wait.
+    """
+    parts = {part: parts[part] for part in ("keys", "occurrences", "signatures", "gone")}
+    return (
+        parts
+        | f"Gather{name}Signatures" >> beam.CoGroupByKey()
+        | f"Select{name}Candidates" >> beam.FlatMap(select_candidates, store)
+    )
+
+
+def gather_halves(
+    name: str,
+    pairs: beam.PCollection,
+    left: beam.PCollection,
+    right: beam.PCollection,
+    store: BlobStore,
 ) -> beam.PCollection:
     """Bring both documents of pairs together, in the partition of the right one.
 
     Args:
         name: of the steps.
         pairs: (partition of the left key, reference to PAIR).
-        nodes: (partition, `Nodes`).
+        left: (partition, `Nodes`) of the left documents.
+        right: the same of the right ones; pairs without both are left out.
+        store: where records wait.
     """
     halves = (
-        {"pairs": pairs, "nodes": nodes}
+        {"pairs": pairs, "nodes": left}
         | f"GatherLeft{name}" >> beam.CoGroupByKey()
         | f"SendLeft{name}" >> beam.FlatMap(send_left, store)
     )
-    return {"halves": halves, "nodes": nodes} | f"Gather{name}" >> beam.CoGroupByKey()
+    return {"halves": halves, "nodes": right} | f"Gather{name}" >> beam.CoGroupByKey()
 
 
 def pair_in_bands(bands: tuple[int, Iterable[BlobReference]], store: BlobStore) -> Iterator[Any]:
@@ -148,12 +171,14 @@ def select_candidates(
     """Store the records of candidates of a partition.
 
     Args:
-        partition: its number, and references to `keys` of candidates, `occurrences` and
-            `signatures`.
+        partition: its number, and references to `keys` of candidates, `occurrences`,
+            `signatures`, and KEPT of documents that are `gone`.
         store: where records wait.
     """
     number, parts = partition
     keys = np.unique(read_rows(store, parts["keys"], KEY))
+    gone = merge_kept(store.read(item) for item in parts["gone"])
+    keys = np.setdiff1d(keys, gone.rows["key"], assume_unique=True)
     if not len(keys):
         return
     occurrences = merge_occurrences(store.read(item) for item in parts["occurrences"])
@@ -166,8 +191,7 @@ def select_candidates(
     rows["source"] = of_blocks[firsts["block"]]
     for reference in parts["signatures"]:
         signatures = np.frombuffer(store.read(reference), SIGNATURE)
-        places = np.minimum(np.searchsorted(keys, signatures["key"]), len(keys) - 1)
-        is_selected = keys[places] == signatures["key"]
+        is_selected, places = find_keys(keys, signatures["key"])
         rows["sketch"][places[is_selected]] = signatures["sketch"][is_selected]
     begins = range(0, len(rows), _ROWS_TOGETHER)
     with store.writer() as writer:
@@ -185,7 +209,7 @@ def send_left(
 ) -> Iterator[tuple[int, tuple[int, BlobReference]]]:
     """Send the pairs of a partition, as HALF, to the partition of their right documents."""
     number, parts = partition
-    if not parts["pairs"]:
+    if not parts["pairs"] or not parts["nodes"]:
         return
     nodes = np.frombuffer(store.read(parts["nodes"][0].rows), NODE)
     keys = nodes["key"].copy()
@@ -194,9 +218,10 @@ def send_left(
         for pairs in map(sorted_distinct, read_slices(store, parts["pairs"], PAIR, "left")):
             for begin in range(0, len(pairs), _ROWS_TOGETHER):
                 some = pairs[begin : begin + _ROWS_TOGETHER]
-                halves = np.empty(len(some), HALF)
-                halves["left"] = nodes[np.searchsorted(keys, some["left"])]
-                halves["right"] = some["right"]
+                is_there, places = find_keys(keys, some["left"])
+                halves = np.empty(int(is_there.sum()), HALF)
+                halves["left"] = nodes[places[is_there]]
+                halves["right"] = some["right"][is_there]
                 stored = partition_rows(halves, halves["right"], writer)
                 sent += [(receiver, (number, reference)) for receiver, reference in stored]
     yield from sent
@@ -215,7 +240,8 @@ def _compare(
         keys = nodes["key"].copy()
         for sender, reference in parts["halves"]:
             halves = np.frombuffer(store.read(reference), HALF)
-            left, right = halves["left"], nodes[np.searchsorted(keys, halves["right"])]
+            is_there, places = find_keys(keys, halves["right"])
+            left, right = halves["left"][is_there], nodes[places[is_there]]
             yield sender, left, right, estimated_similarity(left["sketch"], right["sketch"])
 
 
@@ -301,12 +327,23 @@ def _root(parents, node):
 
 
 def describe_dropped(
-    partition: tuple[int, dict[str, list[Any]]], store: BlobStore
+    partition: tuple[int, dict[str, list[Any]]], store: BlobStore, threshold: float = 0.0
 ) -> Iterator[tuple[int, BlobReference]]:
-    """Send documents to drop, with those that are kept in their place, to their partition."""
+    """Send documents to drop, with those that are kept in their place, to their partition.
+
+    Args:
+        partition: its number, and the pairs that were sent there.
+        store: where records wait.
+        threshold: similarity below which pairs are left out.
+    """
     described = []
     with store.writer() as writer:
         for sender, left, right, similarity in _compare(partition[1], store):
+            is_similar = similarity >= threshold
+            if not is_similar.any():
+                continue
+            left, right = left[is_similar], right[is_similar]
+            similarity = similarity[is_similar]
             (nodes,) = partition[1]["nodes"]
             files = json.loads(store.read(nodes.files))
             kept = np.empty(len(left), KEPT)

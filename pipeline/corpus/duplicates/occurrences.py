@@ -24,7 +24,9 @@ OCCURRENCE = np.dtype(
 KEPT = np.dtype(
     [("key", "u8"), ("identity", "u8"), ("source", "i8"), ("line", "i8"), ("similarity", "f8")]
 )
-EXACT_COPY, NEAR_DUPLICATE = "exact copy", "near duplicate"
+EXACT_COPY, NEAR_DUPLICATE, ELSEWHERE = "exact copy", "near duplicate", "duplicate elsewhere"
+# Why a document goes, as numbers in arrays; of another corpus: `duplicates_against`.
+REASONS = (EXACT_COPY, NEAR_DUPLICATE, ELSEWHERE)
 # A block: its file and its number in it.
 BlockId = tuple[str, int]
 REPEATED_LINE, ONLY_REPEATED_LINES = "repeated line", "only repeated lines"
@@ -88,8 +90,17 @@ def read_rows(store: BlobStore, references: Iterable[BlobReference], kind: np.dt
     return rows
 
 
+def count_slices(references: Iterable[BlobReference]) -> int:
+    """Return into how many parts `read_slices` cuts blobs."""
+    return 1 + sum(each.length for each in references) // _SLICE_BYTES
+
+
 def read_slices(
-    store: BlobStore, references: Iterable[BlobReference], kind: np.dtype, field: str
+    store: BlobStore,
+    references: Iterable[BlobReference],
+    kind: np.dtype,
+    field: str,
+    count: int | None = None,
 ) -> Iterator[np.ndarray]:
     """Yield the rows of all blobs in parts of bounded size, those of equal hashes in one part.
 
@@ -98,9 +109,11 @@ def read_slices(
         references: of the blobs, read anew for each part.
         kind: dtype of a row.
         field: of the hash, uint64.
+        count: of the parts, `count_slices` by default; two sets of blobs with the same count have
+            equal hashes in parts of the same number.
     """
     references = list(references)
-    count = 1 + sum(each.length for each in references) // _SLICE_BYTES
+    count = count or count_slices(references)
     for number in range(count):
         parts = (np.frombuffer(store.read(each), kind) for each in references)
         chosen = [rows[rows[field] % np.uint64(count) == number] for rows in parts]
@@ -124,9 +137,17 @@ def merge_occurrences(parts: Iterable[bytes]) -> NamedRows:
 
 
 def merge_kept(parts: Iterable[bytes]) -> NamedRows:
-    """Merge KEPT records by rising key: documents that stay in place of near duplicates."""
+    """Merge KEPT records by rising key: documents that stay in place of near duplicates.
+
+    Of several for one key, the most similar stays; ties are broken by identity, file and line.
+    """
     found = _merge(parts, "source", KEPT)
-    return NamedRows(found.names, found.rows[np.argsort(found.rows["key"])])
+    rows = found.rows
+    order = np.lexsort(
+        (rows["line"], rows["source"], rows["identity"], -rows["similarity"], rows["key"])
+    )
+    rows = rows[order]
+    return NamedRows(found.names, rows[first_of_runs(rows["key"])])
 
 
 def _merge(parts: Iterable[bytes], field: str, kind: np.dtype) -> NamedRows:
@@ -142,6 +163,20 @@ def _merge(parts: Iterable[bytes], field: str, kind: np.dtype) -> NamedRows:
     return NamedRows(names, np.concatenate(merged))
 
 
+def find_keys(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Find values among rising keys, of which there must be one at least.
+
+    Args:
+        keys: [n], rising.
+        wanted: [m].
+
+    Returns:
+        Whether each is there, bool [m], and its place, int64 [m], which is any if it is not.
+    """
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return keys[places] == wanted, places
+
+
 def first_of_runs(values: np.ndarray) -> np.ndarray:
     """Return whether each value differs from the one before, bool [n]."""
     is_first = np.ones(len(values), np.bool_)
@@ -155,23 +190,28 @@ class Dropped:
 
     Attributes:
         rows: OCCURRENCE [n].
-        is_near: bool [n], whether no equal document was there before, only a similar one.
+        reasons: uint8 [n], numbers of REASONS. A near duplicate has no equal document before it,
+            only a similar one.
         kept: KEPT [n], whose `source` is not used.
         kept_files: a path each.
     """
 
     rows: np.ndarray
-    is_near: np.ndarray
+    reasons: np.ndarray
     kept: np.ndarray
     kept_files: list[str]
 
 
-def choose_dropped(occurrences: NamedRows, kept: NamedRows) -> Dropped:
+def choose_dropped(
+    occurrences: NamedRows, kept: NamedRows, elsewhere: NamedRows, *, copies: bool
+) -> Dropped:
     """Drop all but the first of equal documents, and near duplicates of kept ones.
 
     Args:
         occurrences: sorted by key, identity, file and place.
         kept: sorted by key.
+        elsewhere: the same of documents of another corpus; other keys than those of `kept`.
+        copies: whether equal documents of this corpus go.
     """
     rows = occurrences.rows
     is_first = first_of_runs(rows["key"])
@@ -183,21 +223,32 @@ def choose_dropped(occurrences: NamedRows, kept: NamedRows) -> Dropped:
     stand_ins["identity"], stand_ins["line"] = stays["identity"], stays["line"]
     stand_ins["similarity"] = 1.0
     kept_files = files[stays["block"]] if len(rows) else files[:0]
-    is_near_copy = np.zeros(len(rows), np.bool_)
-    if len(kept.rows):
-        keys = kept.rows["key"]
-        places = np.minimum(np.searchsorted(keys, rows["key"]), len(keys) - 1)
-        is_near_copy = keys[places] == rows["key"]
-        stand_ins[is_near_copy] = kept.rows[places[is_near_copy]]
-        sources = stand_ins["source"][is_near_copy]
-        kept_files[is_near_copy] = np.array(kept.names, object)[sources]
-    is_dropped = ~is_first | is_near_copy
+    is_near_copy = _stand_in(rows["key"], kept, stand_ins, kept_files)
+    is_elsewhere = _stand_in(rows["key"], elsewhere, stand_ins, kept_files)
+    reasons = np.full(len(rows), REASONS.index(EXACT_COPY), np.uint8)
+    reasons[is_first & is_near_copy] = REASONS.index(NEAR_DUPLICATE)
+    reasons[is_elsewhere] = REASONS.index(ELSEWHERE)
+    is_dropped = is_near_copy | is_elsewhere
+    if copies:
+        is_dropped |= ~is_first
     return Dropped(
         rows=rows[is_dropped],
-        is_near=(is_first & is_near_copy)[is_dropped],
+        reasons=reasons[is_dropped],
         kept=stand_ins[is_dropped],
         kept_files=kept_files[is_dropped].tolist(),
     )
+
+
+def _stand_in(
+    row_keys: np.ndarray, kept: NamedRows, stand_ins: np.ndarray, kept_files: np.ndarray
+) -> np.ndarray:
+    """Set the documents that stay in place of rows; return the rows that have one, bool [n]."""
+    if not len(kept.rows):
+        return np.zeros(len(row_keys), np.bool_)
+    is_found, places = find_keys(kept.rows["key"], row_keys)
+    stand_ins[is_found] = kept.rows[places[is_found]]
+    kept_files[is_found] = np.array(kept.names, object)[stand_ins["source"][is_found]]
+    return is_found
 
 
 def lines_of_block(

@@ -70,7 +70,8 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
         The corpus, or a sentence on the part of it that is missing or has changed.
     """
     files, vocab = [], None
-    excluded = []
+    excluded: list[str] = []
+    against: list[str] = []
     for item in manifest.get("inputs", []):
         path = recorded_input(folder, item["path"])
         if path is None or (path.is_file() and path.stat().st_size != item["bytes"]):
@@ -79,6 +80,8 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
             vocab = read_vocab_for_masking(path)
         elif item.get("key") == "exclude":
             excluded.append(str(path))
+        elif item.get("key") == "duplicates_against":
+            against.append(str(path))
         else:
             files.append(FileInfo(str(path), item["bytes"]))
     # The manifest has the rules' samples of the whole corpus.
@@ -90,7 +93,7 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
         if name in names
     }
     values["input"] = tuple(file.path for file in files)
-    values["exclude"] = tuple(excluded)
+    values |= {"exclude": tuple(excluded), "duplicates_against": tuple(against)}
     config = PreprocessConfig(**values)
     if not files:
         return "Its manifest names no files."

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
@@ -241,3 +242,38 @@ def test_paragraphs_with_text_of_evaluation_data_are_cut(folder):
     assert counts["dropped"]["excluded text"] == 1
     assert counts["excluded"] == {str(folder / "eval.csv"): 31}
     assert len(lines_of(folder / "data/excluded.jsonl")) == 31
+
+
+def test_documents_that_another_corpus_has_are_dropped(folder):
+    """As if they had never been there, from its texts and from the signatures of its records."""
+    plain = {"curation": [], "duplicates": "keep", "duplicate_lines": "keep"}
+    rows = (folder / "corpus/a.jsonl").read_text().splitlines()
+    shared = [4, 20, 40]
+    texts = [json.loads(rows[number])["text"] for number in shared]
+    other = folder / "other.jsonl"
+    other.write_text("".join(json.dumps({"text": f"{text} -- "}) + "\n" for text in texts))
+    (folder / "without.jsonl").write_text(
+        "".join(f"{row}\n" for number, row in enumerate(rows) if number not in shared)
+    )
+    run(folder, "without", **plain | {"input": [str(folder / "without.jsonl")]})
+    values = plain | {"input": [str(folder / "corpus/a.jsonl")]}
+    against = {"duplicates_against": [str(other)]}
+    manifest, said = run(folder, "data", **values, **against)
+    signing = {"input": [str(other)], "write_signatures": True}
+    run(folder, "former", **plain | signing)
+    signatures = str(folder / "former/documents.signatures")
+    run(folder, "again", **values, duplicates_against=[signatures])
+    for path in sorted((folder / "without").glob("*.tfrecord")):
+        for name in ("data", "again"):
+            assert path.read_bytes() == (folder / name / path.name).read_bytes()
+    assert manifest["counts"]["dropped"]["duplicate elsewhere"] == len(shared)
+    listed = lines_of(folder / "data/duplicates.jsonl")
+    assert sorted(each["line"] for each in listed) == [number + 1 for number in shared]
+    assert {each["kept_source"] for each in listed} == {str(other)}
+    assert "compared with 3 documents of --duplicates-against" in said
+    inputs = [each["path"] for each in manifest["inputs"] if each["key"] == "duplicates_against"]
+    assert inputs == [str(other)]
+    assert artifact_page(str(folder / "data"), samples=1)
+    other.write_text(json.dumps({"text": "another text"}) + "\n")
+    with pytest.raises(UsageError, match="content of the inputs has changed"):
+        run(folder, "data", **values, **against)

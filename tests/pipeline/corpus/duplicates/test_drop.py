@@ -23,8 +23,10 @@ from pipeline.corpus.duplicates.drop import DropDuplicates
 from pipeline.corpus.duplicates.folding import fold_block
 from pipeline.corpus.duplicates.near_duplicates import GRAM_WORDS
 from pipeline.corpus.duplicates.occurrences import (
+    EXACT_COPY,
     KEPT,
     OCCURRENCE,
+    REASONS,
     NamedRows,
     choose_dropped,
     find_repeated,
@@ -251,8 +253,9 @@ def test_choosing_among_equals_is_brute_force_in_any_order(block_of, texts, sour
         parts.append(b"".join(pack(NamedRows([(block.source, block.index)], rows))))
     source.shuffle(parts)
     occurrences = merge_occurrences(parts)
-    dropped = choose_dropped(occurrences, NamedRows([], np.empty(0, KEPT)))
-    assert not dropped.is_near.any()
+    nothing = NamedRows([], np.empty(0, KEPT))
+    dropped = choose_dropped(occurrences, nothing, nothing, copies=True)
+    assert {REASONS[reason] for reason in dropped.reasons} <= {EXACT_COPY}
     assert len(occurrences.rows) == len(texts)
     keys = set(occurrences.rows["key"].tolist())
     assert len(dropped.rows) == len(texts) - len(keys)
