@@ -2,6 +2,7 @@
 
     python benchmarks/blimp.py RUN --data BLiMP.zip --sample 100
     python benchmarks/blimp.py RUN MORE_RUNS … --data blimp/data --results blimp.jsonl
+    python benchmarks/blimp.py --text RECORDS --data BLiMP.zip --sample 100
 
 RUN is a run of `bert-pipeline train`, or a folder of weights with a masked-LM head. The data are
 the 67 files of Warstadt et al. 2020 ("BLiMP: The Benchmark of Linguistic Minimal Pairs for
@@ -9,6 +10,9 @@ English"), as a folder of .jsonl files or the zip they come in; they are read, n
 `--sample` takes as many pairs of each file, spread evenly over it; 0 takes all 1,000. Sentences
 are compared by pseudo-log-likelihood (Salazar et al. 2020); ties count as half. Prints, for each
 phenomenon and for all, the accuracy in percent with its standard error, beside published figures.
+
+`--text` measures n-gram models of the text that a run learned from (`ngrams.py`): the words by
+themselves, pairs and triples. RECORDS is the output of `preprocess` with `masking: dynamic`.
 """
 
 from __future__ import annotations
@@ -22,13 +26,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import ngrams
 import numpy as np
 
 from bert_tf.base.errors import BertPipelineError
+from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.models.heads import BertMaskedLM
 from bert_tf.pretraining.minimal_pairs import BAD, GOOD, MinimalPairs, PairJudge, right_fractions
 from bert_tf.weights.model_directory import load_weights, read_model_directory
+from pipeline.outputs.manifest import read_manifest
 
 # Accuracy in percent over all 67 files: of the paper (5-gram), and of masked language models of
 # 10 M and 100 M words and DistilBERT, scored as here.
@@ -40,6 +48,8 @@ PUBLISHED = (
     ("DistilBERT", 78.3),
 )
 _PHENOMENON = "linguistics_term"
+_NGRAMS = {"unigram": 1, "bigram": 2, "trigram": 3}
+_TIE = 1e-9  # nats: sums of the same terms in another order differ by less
 
 
 class Pair(NamedTuple):
@@ -99,6 +109,24 @@ def judged(run: str, pairs: list[Pair]) -> np.ndarray:
     return right_fractions(judge.differences())
 
 
+def judged_by_ngrams(records: str, pairs: list[Pair]) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the name of each n-gram model of the records, and 1, 0.5 or 0 for each pair."""
+    data = PretrainingData.from_manifest(records, read_manifest(records))
+    vocab = read_vocab(Path(records) / "vocab.txt")
+    rows = ngrams.unmasked_ids(data)
+    tokenizer = HostTokenizer(vocab, lowercase=data.lowercase)
+    sides = []
+    for sentences in ([pair.good for pair in pairs], [pair.bad for pair in pairs]):
+        ids, offsets = tokenizer.tokenize_texts(sentences)
+        sides.append(np.split(ids, offsets[1:-1]))
+    history = np.array([vocab.index("[SEP]"), vocab.index("[CLS]")])
+    for name, order in _NGRAMS.items():
+        model = ngrams.NgramModel(rows[rows != 0], vocab_size=len(vocab), order=order)
+        good, bad = (model.likelihoods(side, history) for side in sides)
+        differences = good - bad
+        yield name, right_fractions(np.where(abs(differences) < _TIE, 0, differences))
+
+
 def accuracy(right: np.ndarray) -> tuple[float, float]:
     """Returns the accuracy in percent, and its standard error."""
     spread = right.std(ddof=1) if len(right) > 1 else 0.0
@@ -130,26 +158,40 @@ def show(run: str, results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Measures and prints each run."""
+    """Measure and print each run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run or folder of weights")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="run or folder of weights")
+    parser.add_argument(
+        "--text", metavar="RECORDS", help="records, for n-gram models of their text"
+    )
     parser.add_argument("--data", type=Path, required=True, help="folder or zip of BLiMP")
     parser.add_argument("--sample", type=int, default=0, help="pairs of each file (0: all)")
     parser.add_argument("--results", type=Path, help="JSON lines to append the results to")
     options = parser.parse_args()
     if not options.data.exists():
         sys.exit(f"error: --data {options.data}: no such folder or file")
+    if not options.runs and options.text is None:
+        sys.exit("error: give a RUN, or --text")
     pairs = read_pairs(options.data, options.sample)
+    try:
+        for name, right in all_judged(options, pairs):
+            results = results_of(pairs, right)
+            show(name, results)
+            if options.results is not None:
+                line = {"run": name, "sample": options.sample, "results": results}
+                with options.results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(line) + "\n")
+    except BertPipelineError as error:
+        sys.exit(f"error: {error}")
+
+
+def all_judged(options: argparse.Namespace, pairs: list[Pair]) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the name of each model that was asked for, and 1, 0.5 or 0 for each pair."""
     for run in options.runs:
-        try:
-            results = results_of(pairs, judged(run, pairs))
-        except BertPipelineError as error:
-            sys.exit(f"error: {error}")
-        show(run, results)
-        if options.results is not None:
-            line = {"run": run, "sample": options.sample, "results": results}
-            with options.results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+        yield run, judged(run, pairs)
+    if options.text is not None:
+        for name, right in judged_by_ngrams(options.text, pairs):
+            yield f"{name} of {options.text}", right
 
 
 if __name__ == "__main__":

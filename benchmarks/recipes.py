@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import blimp
+import ngrams
 import numpy as np
 import tensorflow as tf
 
@@ -40,7 +41,6 @@ from bert_tf.base.processor import describe_processor
 from bert_tf.config.bert import sized_config
 from bert_tf.config.resolve import read_yaml_sections
 from bert_tf.data.records.dataset_info import PretrainingData
-from bert_tf.data.records.parsing import parse_unmasked_records
 from bert_tf.data.records.pretraining_inputs import evaluation_batches
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.models.heads import BertPretrainingModel
@@ -115,26 +115,12 @@ def pretrain_peer(options: argparse.Namespace, seed: int, run: Path) -> int:
     }
     run.mkdir(parents=True, exist_ok=True)
     texts = run / "texts.npz"
-    np.savez(texts, ids=unmasked_ids(data))
+    np.savez(texts, ids=ngrams.unmasked_ids(data))
     script = Path(__file__).with_name("recipes_huggingface.py")
     command = [options.peer_python, str(script), str(texts), json.dumps(settings), str(run)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     texts.unlink()
     return int(json.loads(done.stdout.splitlines()[-1])["steps"])
-
-
-def unmasked_ids(data: PretrainingData) -> np.ndarray:
-    """The training records of unmasked data, int32 [records, length], padded with 0."""
-    if not data.is_dynamic:
-        sys.exit(f"error: {data.directory}: is masked; --peer-python needs masking: dynamic")
-    sep_id = read_vocab(Path(data.directory) / "vocab.txt").index("[SEP]")
-    found = []
-    compression = "GZIP" if data.compression == "gzip" else ""
-    for path in data.paths("train"):
-        records = tf.data.TFRecordDataset(path, compression_type=compression)
-        serialized = [record.numpy() for record in records]
-        found.append(parse_unmasked_records(serialized, data, sep_id=sep_id).ids)
-    return np.concatenate(found)
 
 
 def held_out_loss(run: Path, data: PretrainingData, examples: int, *, is_mask_only: bool) -> float:
