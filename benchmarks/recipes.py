@@ -10,10 +10,12 @@ one vocabulary and eval shards. Each recipe and seed is pretrained by `bert-pipe
 minutes. A recipe with a masking schedule needs its number of steps in advance: it follows from the
 speed at the end of a trial of 200 steps. The masked-LM loss is measured on the eval records of
 every recipe, since each makes its own, as they are (80% [MASK], 10% random, 10% kept) and with
-[MASK] only. `--blimp` measures minimal pairs (`benchmarks/blimp.py`), `--glue` fine-tunes for
-SST-2 and RTE (`benchmarks/glue.py`). With `--peer-python`, an environment with torch, transformers
-and accelerate, HuggingFace's Trainer learns the texts of the first recipe like `run_mlm.py`
-(`recipes_huggingface.py`) for the same minutes; they must be unmasked (`masking: dynamic`).
+[MASK] only. The minutes that training took are among the measures: other work on the machine
+makes steps that were planned take longer. `--blimp` measures minimal pairs (`blimp.py`), `--glue`
+fine-tunes for SST-2 and RTE (`glue.py`). With `--peer-python`, an environment with torch,
+transformers and accelerate, HuggingFace's Trainer learns the texts of the first recipe like
+`run_mlm.py` (`recipes_huggingface.py`) for the same minutes; they must be unmasked (`masking:
+dynamic`).
 
 Runs follow one another, seed by seed: the machine should have no other work. A finished one is a
 line of the results and is not done again; an interrupted one resumes. Prints the mean and the
@@ -56,7 +58,7 @@ _PEER_WARMUP = 0.05  # of the steps, as in the recipes
 
 
 def bert_pipeline(*arguments: str) -> None:
-    """Runs a command; a job that is finished does nothing."""
+    """Run a command; a job that is finished does nothing."""
     subprocess.run(
         [sys.executable, "-m", "pipeline", *arguments, "--quiet"],
         check=True,
@@ -64,8 +66,10 @@ def bert_pipeline(*arguments: str) -> None:
     )
 
 
-def pretrain(options: argparse.Namespace, recipe: str, data: str, seed: int, run: Path) -> None:
-    """One run of a recipe."""
+def pretrain(
+    options: argparse.Namespace, recipe: str, data: str, seed: int, run: Path
+) -> dict[str, float]:
+    """Train one run of a recipe; return its steps and minutes."""
     settings: dict[str, Any] = {"early_stop_evals": 0}
     settings |= dict(entry.split("=", 1) for entry in options.settings)
     if options.size:
@@ -73,31 +77,48 @@ def pretrain(options: argparse.Namespace, recipe: str, data: str, seed: int, run
     values = read_yaml_sections(recipe)["train"] | settings
     schedule = values.get("masking_schedule")
     if not schedule:
-        train(recipe, data, seed, run, {**settings, "max_minutes": options.minutes})
-        return
+        return train(recipe, data, seed, run, {**settings, "max_minutes": options.minutes})
+    begun = run / "config.yaml"
+    if begun.exists():
+        steps = read_yaml_sections(str(begun))["train"]["steps"]
+        return train(recipe, data, seed, run, {**settings, "steps": steps})
     trial = run.with_name(f"{run.name}-trial")
     # The number of targets, which the time of a step depends on, is that of the largest fraction.
     timed = {"masking_schedule": "[]", "masked_lm_prob": max(schedule), "steps": _TRIAL_STEPS}
     train(recipe, data, seed, trial, {**settings, **timed})
-    manifest = read_manifest(trial)
-    assert manifest is not None
-    examples_per_second = manifest["metrics"]["train"]["examples_per_second"]
+    examples_per_second = finished(trial)["metrics"]["train"]["examples_per_second"]
     speed = examples_per_second / int(values["batch_size"])
     shutil.rmtree(trial)
-    train(recipe, data, seed, run, {**settings, "steps": round(speed * 60 * options.minutes)})
+    steps = round(speed * 60 * options.minutes)
+    return train(recipe, data, seed, run, {**settings, "steps": steps})
 
 
-def train(recipe: str, data: str, seed: int, run: Path, settings: dict[str, Any]) -> None:
-    """A run of `bert-pipeline train`."""
+def train(
+    recipe: str, data: str, seed: int, run: Path, settings: dict[str, Any]
+) -> dict[str, float]:
+    """Run `bert-pipeline train`; return steps and minutes."""
     assignments = [f"--set=train.{key}={value}" for key, value in settings.items()]
     bert_pipeline(
         *("train", "--config", recipe, "--data", data, "--output", str(run)),
         *("--seed", str(seed), *assignments),
     )
+    manifest = finished(run)
+    return {
+        "steps": manifest["counts"]["steps"],
+        "minutes of training": manifest["training_seconds"] / 60,
+    }
 
 
-def pretrain_peer(options: argparse.Namespace, seed: int, run: Path) -> int:
-    """Trains HuggingFace's model on the texts of the first recipe; returns its steps."""
+def finished(run: Path) -> dict[str, Any]:
+    """Return the manifest of a finished run."""
+    manifest = read_manifest(run)
+    if manifest is None:
+        sys.exit(f"error: {run}: has no manifest")
+    return manifest
+
+
+def pretrain_peer(options: argparse.Namespace, seed: int, run: Path) -> dict[str, float]:
+    """Train HuggingFace's model on the texts of the first recipe; return steps and minutes."""
     recipe, folder = options.recipe[0]
     data = PretrainingData.from_manifest(folder, read_manifest(folder))
     values = read_yaml_sections(recipe)["train"]
@@ -120,11 +141,12 @@ def pretrain_peer(options: argparse.Namespace, seed: int, run: Path) -> int:
     command = [options.peer_python, str(script), str(texts), json.dumps(settings), str(run)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     texts.unlink()
-    return int(json.loads(done.stdout.splitlines()[-1])["steps"])
+    result = json.loads(done.stdout.splitlines()[-1])
+    return {"steps": result["steps"], "minutes of training": result["seconds"] / 60}
 
 
 def held_out_loss(run: Path, data: PretrainingData, examples: int, *, is_mask_only: bool) -> float:
-    """The masked-LM loss of a run's best model on eval records, nats per masked token.
+    """Return the masked-LM loss of a run's best model on eval records, nats per masked token.
 
     Args:
         run: the run.
@@ -153,7 +175,7 @@ def held_out_loss(run: Path, data: PretrainingData, examples: int, *, is_mask_on
 
 
 def with_masks(batch: dict[str, tf.Tensor], mask_id: int) -> dict[str, tf.Tensor]:
-    """A batch with [MASK] at all of its targets."""
+    """Return a batch with [MASK] at all of its targets."""
     ids = batch["input_word_ids"]
     is_target = tf.where(batch["masked_lm_weights"] > 0)
     places = tf.gather_nd(tf.cast(batch["masked_lm_positions"], tf.int64), is_target)
@@ -163,7 +185,7 @@ def with_masks(batch: dict[str, tf.Tensor], mask_id: int) -> dict[str, tf.Tensor
 
 
 def glue_scores(options: argparse.Namespace, run: Path, seed: int) -> dict[str, float]:
-    """Accuracy of SST-2 and RTE in percent, fine-tuned with one seed."""
+    """Return the accuracy of SST-2 and RTE in percent, fine-tuned with one seed."""
     settings = f"{options.epochs:g}-{options.learning_rate:g}-{options.max_train_rows}"
     output = run.with_name(f"{run.name}-glue-{settings}")
     tasks = [word for task in options.tasks for word in ("--task", task)]
@@ -183,7 +205,7 @@ def glue_scores(options: argparse.Namespace, run: Path, seed: int) -> dict[str, 
 
 
 def measured(options: argparse.Namespace, datasets: dict[str, PretrainingData]) -> Iterator[Any]:
-    """The results of all recipes and seeds, those that are there already first."""
+    """Yield the results of all recipes and seeds; those in the file are not measured again."""
     path = Path(options.results)
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     names = ("minutes", "size", "epochs", "learning_rate", "max_train_rows", "sample")
@@ -200,13 +222,10 @@ def measured(options: argparse.Namespace, datasets: dict[str, PretrainingData]) 
                 folder = f"{name.split()[0]}-{size}-{options.minutes:g}-{seed}"
                 run = path.with_suffix("") / folder
                 if name == PEER:
-                    steps = pretrain_peer(options, seed, run)
+                    training = pretrain_peer(options, seed, run)
                 else:
-                    pretrain(options, recipe, data, seed, run)
-                    manifest = read_manifest(run)
-                    assert manifest is not None
-                    steps = manifest["counts"]["steps"]
-                measures = {"steps": steps, **measures_of(options, run, datasets, seed)}
+                    training = pretrain(options, recipe, data, seed, run)
+                measures = {**training, **measures_of(options, run, datasets, seed)}
                 found = {**key, "measures": measures}
                 with path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(found) + "\n")
@@ -216,7 +235,7 @@ def measured(options: argparse.Namespace, datasets: dict[str, PretrainingData]) 
 def measures_of(
     options: argparse.Namespace, run: Path, datasets: dict[str, PretrainingData], seed: int
 ) -> dict[str, float]:
-    """What a finished run is measured by."""
+    """Return all measures of a finished run."""
     found = {}
     for other, records in datasets.items():
         for kind, is_mask_only in (("", False), (" ([MASK] only)", True)):
@@ -233,7 +252,7 @@ def measures_of(
 
 
 def read_datasets(recipes: list[list[str]]) -> dict[str, PretrainingData]:
-    """The records of each recipe, by its name."""
+    """Return the records of each recipe, by its name."""
     datasets = {
         Path(recipe).stem: PretrainingData.from_manifest(data, read_manifest(data))
         for recipe, data in recipes
@@ -244,7 +263,7 @@ def read_datasets(recipes: list[list[str]]) -> dict[str, PretrainingData]:
 
 
 def show(recipe: str, lines: list[Any]) -> None:
-    """A row: mean and standard deviation of each measure."""
+    """Print a row: mean and standard deviation of each measure."""
     cells = []
     for name in lines[0]["measures"]:
         values = [line["measures"][name] for line in lines]
@@ -254,7 +273,7 @@ def show(recipe: str, lines: list[Any]) -> None:
 
 
 def main() -> None:
-    """Trains, measures and prints."""
+    """Train, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--recipe", nargs=2, action="append", required=True, metavar=("YAML", "DATA")
