@@ -91,7 +91,8 @@ def sealed(document: dict[str, Any], *, indent: int | None = None) -> str:
 
 def write_sealed(path: Path, document: dict[str, Any], *, indent: int | None = None) -> None:
     """Write a document of `sealed`, so that readers see the old file or the complete new one."""
-    write_text_atomically(path, sealed(document, indent=indent))
+    text = sealed(document, indent=indent)
+    write_text_atomically(path, text)
 
 
 def read_sealed(path: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 
 import tensorflow as tf
 
@@ -16,7 +15,6 @@ from bert_tf.data.examples.masking import masking_rules
 from bert_tf.data.records.dataset_info import PretrainingData, read_token_counts
 from bert_tf.data.records.epoch_records import DynamicMasking, MaskingSchedule
 from bert_tf.data.records.pretraining_inputs import PretrainingInputs
-from bert_tf.data.text.vocab_file import read_vocab_for_masking
 from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.training.arithmetic import BatchRows
@@ -231,7 +229,6 @@ def dynamic_masking(
     if not data.is_dynamic:
         _check_masks_are_unset(config, data)
         return None
-    vocab = read_vocab_for_masking(Path(data.directory) / "vocab.txt")
     token_counts = None
     if config.random_tokens == "unigram":
         token_counts = read_token_counts(data.directory, data.vocab_size)
@@ -239,13 +236,13 @@ def dynamic_masking(
     if schedule is not None:
         settings["masked_lm_prob"] = max(schedule.first, schedule.last)
     rules = masking_rules(
-        vocab,
+        data.masking_vocab,
         max_seq_length=data.max_seq_length,
         max_predictions_per_seq=data.max_seq_length,
         **settings,
         token_counts=token_counts,
     )
-    return DynamicMasking(rules=rules, sep_id=vocab.index("[SEP]"), schedule=schedule)
+    return DynamicMasking(rules=rules, sep_id=data.masking_vocab.index("[SEP]"), schedule=schedule)
 
 
 def _check_masks_are_unset(config: TrainConfig, data: PretrainingData) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,10 +15,10 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.pretraining_inputs import PretrainingInputs
-from bert_tf.pretraining.phases import PretrainingPhase, pretraining_phases
+from bert_tf.pretraining.phases import PretrainingPhase, common_pair_task, pretraining_phases
 from bert_tf.pretraining.step_trial import StepShape, step_trial, try_steps
 from bert_tf.training.arithmetic import Arithmetic, has_accelerator, settle_arithmetic
-from bert_tf.training.distribution import make_strategy, worker_count
+from bert_tf.training.distribution import is_chief, make_strategy, worker_count
 from bert_tf.training.memory import Memory, memory_for_steps
 
 # Operations of a step whose memory is measured, which takes some seconds on two cores. Larger
@@ -59,6 +60,16 @@ class PretrainingPlan:
     phases: list[PretrainingPhase]
     arithmetic: Arithmetic
     inputs: list[PretrainingInputs]
+
+    @functools.cached_property
+    def pair_task(self) -> str:
+        """Pair task of all phases; UsageError if their records have different ones."""
+        return common_pair_task(self.phases)
+
+    @functools.cached_property
+    def writes(self) -> bool:
+        """Whether this process writes the run."""
+        return is_chief(self.strategy)
 
     def measure(self) -> MeasuredRun | None:
         """Measure the peak memory of a step of the largest phase, and the time of all steps.

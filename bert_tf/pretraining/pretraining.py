@@ -22,11 +22,10 @@ from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.evaluation import RecordsEvaluation
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.minimal_pairs import MinimalPairs, PairJudge
-from bert_tf.pretraining.phases import PretrainingPhase, common_pair_task
+from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.pretraining.plan import PretrainingPlan, plan_pretraining
 from bert_tf.training.arithmetic import keep_arithmetic, measure_matmul_peak
 from bert_tf.training.best_model import BestModelKeeper
-from bert_tf.training.distribution import is_chief
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.memory import is_out_of_memory
 from bert_tf.training.optimizers import make_optimizer
@@ -141,7 +140,7 @@ def pretrain(
         metric=config.selection_metric,
         vocab=vocab,
         lowercase=data[0].lowercase,
-        writes=is_chief(plan.strategy),
+        writes=plan.writes,
     )
     judge = None
     if pairs is not None:
@@ -151,7 +150,7 @@ def pretrain(
         config,
         plan.phases,
         model=model,
-        loss=PretrainingLoss(common_pair_task(plan.phases)),
+        loss=PretrainingLoss(plan.pair_task),
         strategy=plan.strategy,
         arithmetic=plan.arithmetic,
         best=best,
@@ -193,10 +192,9 @@ def _make_loop(
     peak_flops = measure_matmul_peak(plan.arithmetic.precision.policy, strategy)
     if peak_flops is not None:
         console.info(f"peak: matrix products reach {peak_flops / 1e9:,.0f} GFLOP/s here")
-    loss = PretrainingLoss(common_pair_task(phases))
     return TrainingLoop(
         model=model,
-        loss=loss,
+        loss=PretrainingLoss(plan.pair_task),
         optimizer=optimizer,
         inputs=PhasedInputs(plan.inputs, [phase.steps for phase in phases]),
         strategy=strategy,

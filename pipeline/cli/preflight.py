@@ -38,8 +38,8 @@ from pipeline.beam.own_files import own_files
 from pipeline.outputs.choices import with_kept_choices
 from pipeline.outputs.inputs import fingerprint
 from pipeline.outputs.job_folder import JobFolder
-from pipeline.outputs.job_spec import JobSpec, config_key
-from pipeline.outputs.manifest import INPUTS, check_made_by, check_no_differences, read_manifest
+from pipeline.outputs.job_spec import JobSpec, check_made_by, check_no_differences, config_key
+from pipeline.outputs.manifest import INPUTS, read_manifest
 from pipeline.outputs.place import OutputPlace, check_folder_name, check_place
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")

@@ -97,9 +97,9 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
 def _finetune(
     spec: JobSpec, config: FinetuneConfig, options: RunOptions, record: JobRecord
 ) -> None:
-    log_if_nothing_resumes(config.output, options)
+    log_if_nothing_resumes(record.folder, options)
     warn_of_unfinished_run(config.init, options.console)
-    rejects_file = rejects_path(config.output)
+    rejects_file = record.folder.place.rejects
     check = RejectsCheck(options.max_rejects, rejects_file, options.console)
     with record.stage("finetune"):
         result = finetune(

@@ -85,15 +85,16 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
     data = [_read_data(folder) for folder in _data_folders(config).values()]
     vocab = _read_vocab(data)
     initial = read_model_directory(config.init) if config.init else None
+    spec = _spec(config, initial)
     bert_config = _model_config(config, data, initial, options.console)
     pairs = read_minimal_pairs(config.eval_likelihood) if config.eval_likelihood else None
-    sets = {name: _read_set(name, given, data[0]) for name, given in config.eval_sets.items()}
+    sets = {name: _read_set(name, path, data[0]) for name, path in config.eval_sets.items()}
+
+    def local(records: PretrainingData, name: str) -> PretrainingData:
+        return fetched_records(records, folder / name, options.console)
 
     def local_data() -> list[PretrainingData]:
-        return [
-            fetched_records(records, folder / f"data-{number}", options.console)
-            for number, records in enumerate(data)
-        ]
+        return [local(records, f"data-{number}") for number, records in enumerate(data)]
 
     if config.dry_run:
         return preview_pretraining(
@@ -110,35 +111,32 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
             initial=initial,
             console=options.console,
             pairs=pairs,
-            sets={
-                name: fetched_records(records, folder / f"eval-{name}", options.console)
-                for name, records in sets.items()
-            },
+            sets={name: local(records, f"eval-{name}") for name, records in sets.items()},
             mirror=stored,
         )
 
     def stored_run(check_held: Callable[[], None] | None) -> StoredRun | None:
-        place = path_of(config.output)
+        place = spec.place.path
         if not isinstance(place, RemotePath):
             return None
         run = folder / "run"
         return StoredRun(place, run, console=options.console, check_held=check_held)
 
     def body(record: JobRecord) -> None:
-        _warn_before(config, data, options)
+        log_if_nothing_resumes(record.folder, options)
+        _warn_before(config, data, options.console)
         stored = stored_run(record.check_held)
         if stored is not None:
             stored.fetch()  # some files are read before the checkpoint
         with record.stage("train"):
             result = train(stored)
-        written = stored.folder if stored is not None else Path(config.output)
+        written = stored.folder if stored is not None else record.folder.path
         write_text_atomically(written / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))
         if stored is not None:
             stored.publish()
             record.sha256 = stored.sha256()
         _report(config, result, vocab, record, metrics=written / "metrics.jsonl")
 
-    spec = _spec(config, initial)
     if not is_chief_process(config.strategy):
         return train_along(spec, options, lambda: train(stored_run(None)))
     return run_job(spec, options, body)
@@ -164,9 +162,7 @@ def _spec(config: TrainConfig, initial: ModelDirectory | None) -> JobSpec:
     )
 
 
-def _warn_before(config: TrainConfig, data: list[PretrainingData], options: RunOptions) -> None:
-    console = options.console
-    log_if_nothing_resumes(config.output, options)
+def _warn_before(config: TrainConfig, data: list[PretrainingData], console: Console) -> None:
     if config.init:
         warn_of_unfinished_run(config.init, console)
     for records in data:
@@ -281,7 +277,7 @@ def _report(
     *,
     metrics: Path,
 ) -> None:
-    output, result = path_of(config.output), pretrained.training
+    output, result = record.folder.path, pretrained.training
     record.counts = {"steps": result.step, "examples": pretrained.sequences}
     best = BestModel.of_notes(result.notes, metric=config.selection_metric)
     record.metrics = {"train": result.train, "eval": result.eval, "best": result.notes["best"]}

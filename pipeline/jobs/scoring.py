@@ -26,10 +26,8 @@ from pipeline.beam.storage import list_stored, use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.job import JobRecord
 from pipeline.outputs.job_folder import check_finished, read_marker
-from pipeline.outputs.job_spec import JobSpec, RunOptions
+from pipeline.outputs.job_spec import JobSpec, RunOptions, check_made_by, check_no_differences
 from pipeline.outputs.manifest import (
-    check_made_by,
-    check_no_differences,
     read_manifest,
     rejects_path,
     report_path,

@@ -19,7 +19,6 @@ from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import FileRows, Task
 from bert_tf.training.best_model import BestModel
 from bert_tf.training.run_files import saved_progress
-from pipeline.beam.stored_path import path_of
 from pipeline.outputs.job import JobRecord
 from pipeline.outputs.job_folder import JobFolder
 from pipeline.outputs.job_spec import JobSpec, RunOptions
@@ -40,7 +39,7 @@ def train_along(spec: JobSpec, options: RunOptions, train: Callable[[], object])
     Returns:
         {}, in place of the manifest.
     """
-    finished = None if options.overwrite else read_manifest(spec.output)
+    finished = None if options.overwrite else spec.open_folder().manifest
     if finished is not None and not spec.is_extended(finished["config"]):
         options.console.info(f"{spec.output} is finished already; nothing to do")
     else:
@@ -48,9 +47,10 @@ def train_along(spec: JobSpec, options: RunOptions, train: Callable[[], object])
     return {}
 
 
-def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
+def log_if_nothing_resumes(run: JobFolder, options: RunOptions) -> None:
     """Report `--resume` without a checkpoint."""
-    if options.resume and not (path_of(output) / "checkpoints").is_dir():
+    if options.resume and not (run.path / "checkpoints").is_dir():
+        output = run.place.output
         options.console.info(f"{output}: no checkpoint to resume from; starting at step 0")
 
 

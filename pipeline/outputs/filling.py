@@ -57,10 +57,7 @@ def filling_folder(
     folder.check_is_ours(overwrite=overwrite)
     # Rows may have been rejected before the work with them began.
     starts_anew = overwrite or content == [place.rejects]
-    if content and not starts_anew:
-        before = spec.compare_with_marker(folder.marker)
-        if before.is_other:
-            raise _other_run(place)
+    is_extended = bool(content) and not starts_anew and spec.check_marker(folder.marker)
     if content and (starts_anew or not spec.can_resume):
         _check_removable(content)
         # First, so that no manifest vouches for a half-removed folder.
@@ -70,7 +67,7 @@ def filling_folder(
     elif content:
         _check_same_inputs(path, inputs)
         found = "an unfinished run with the same config; resuming it"
-        if before.is_shorter:
+        if is_extended:
             found = f"a run with fewer {spec.extendable_key}; extending it"
         if not spec.is_update:
             options.console.info(f"{path}: found {found}")
@@ -106,9 +103,9 @@ def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
     folder = spec.open_folder()
     place, marker = folder.place, folder.place.marker
     marked = folder.marker
+    if marked is not None and folder.path.exists() and not options.overwrite:
+        spec.check_marker(marked)
     folder.check_is_ours(overwrite=options.overwrite)
-    if folder.path.exists() and not options.overwrite and spec.compare_with_marker(marked).is_other:
-        raise _other_run(place)
     folder.check_beside(overwrite=options.overwrite)
     names = [file.name for file in (*place.files, marker, place.seconds)]
     remove_leftovers(folder.path.parent, names)
@@ -167,13 +164,6 @@ def _check_removable(content: list[Path]) -> None:
                 f"{folder}: cannot be removed because of its permissions; nothing was removed; "
                 "change them or choose another --output"
             )
-
-
-def _other_run(place: OutputPlace) -> UsageError:
-    return UsageError(
-        f"{place.output}: contains an unfinished run with another config (see {place.marker}); "
-        "choose another --output or replace it with --overwrite"
-    )
 
 
 def _check_same_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:

@@ -24,12 +24,10 @@ from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
 from pipeline.outputs.filling import filling_file, filling_folder, remove_marks
 from pipeline.outputs.inputs import JobInputs, are_same_contents
 from pipeline.outputs.job_folder import JobFolder
-from pipeline.outputs.job_spec import JobSpec, RunOptions
+from pipeline.outputs.job_spec import JobSpec, RunOptions, check_made_by, check_no_differences
 from pipeline.outputs.manifest import (
     MANIFEST_VERSION,
     already_finished,
-    check_made_by,
-    check_no_differences,
     describe_files,
     manifest_path,
     package_versions,
@@ -256,8 +254,8 @@ def _check_inputs(spec: JobSpec, record: JobRecord) -> None:
     if spec.reads_inputs_first:
         record.warn(changed)
     elif changed:
-        if not spec.place.is_directory:
-            remove(spec.place.path)
+        if not record.folder.place.is_directory:
+            remove(record.folder.path)
         raise InputError(
             f"{changed[0]}, so the output may mix old and new content; run the same command again "
             "with the old content, or with --overwrite"

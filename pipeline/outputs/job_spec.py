@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.config.section import Section, field_type, fields_of, former_defaults, plain_values
 from pipeline.outputs.choices import CHOSEN
 from pipeline.outputs.inputs import CheckedInputs, Inputs
@@ -19,18 +20,6 @@ from pipeline.outputs.job_log import JobLog
 from pipeline.outputs.lock import holding_output
 from pipeline.outputs.place import OutputPlace
 from pipeline.outputs.rejects import RejectLimit
-
-
-class MarkedRun(NamedTuple):
-    """How an unfinished run compares with the job at hand.
-
-    Attributes:
-        is_other: whether its config decides another output.
-        is_shorter: whether the job asks for more of the same, such as steps.
-    """
-
-    is_other: bool
-    is_shorter: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -116,13 +105,26 @@ class JobSpec:
         extended = self.extendable_key if self.is_extended(config) else None
         return [key for key in now if before.get(key) != now[key] and key != extended]
 
-    def compare_with_marker(self, marker: Mapping[str, Any] | None) -> MarkedRun:
-        """Compare this job with the one that a marker is of, see `JobFolder.marker`."""
+    def check_marker(self, marker: Mapping[str, Any] | None) -> bool:
+        """Check that unfinished work is of this job.
+
+        Args:
+            marker: see `JobFolder.marker`.
+
+        Returns:
+            Whether this job asks for more of the same, such as steps.
+
+        Raises:
+            UsageError: its config decides another output.
+        """
         values = (marker or {}).get(self.config.section_name, {})  # of no other section
         saved = plain_values(type(self.config), values)
-        return MarkedRun(
-            is_other=bool(self.different_keys(saved)), is_shorter=self.is_extended(saved)
-        )
+        if self.different_keys(saved):
+            raise UsageError(
+                f"{self.output}: contains an unfinished run with another config (see "
+                f"{self.place.marker}); choose another --output or replace it with --overwrite"
+            )
+        return self.is_extended(saved)
 
     def differences(self, config: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
         """Say how the values of keys differ from those of a saved config."""
@@ -210,3 +212,21 @@ def with_defaults(section: type[Section], config: Mapping[str, Any]) -> dict[str
 def config_key(key: str) -> str:
     """Return the config key in a key of `Inputs`: `phases.data` for `phases[0].data`."""
     return re.sub(r"\[.*\]", "", key)
+
+
+def check_made_by(output: str, finished: Mapping[str, Any], command: str) -> None:
+    """Raise UsageError if another command made a finished output."""
+    if finished.get("command") != command:
+        raise UsageError(
+            f"{output}: made by bert-pipeline {finished.get('command')}; "
+            "choose another --output or replace it with --overwrite"
+        )
+
+
+def check_no_differences(output: str, differences: Sequence[str]) -> None:
+    """Raise UsageError if there are differences between an output's config and the command's."""
+    if differences:
+        raise UsageError(
+            f"{output}: made with another config ({'; '.join(differences)}); "
+            "choose another --output or replace it with --overwrite"
+        )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.checksums import file_sha256, read_sums
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import InputError
 from bert_tf.base.files import RemotePath
 from bert_tf.base.json_files import read_sealed, write_sealed
 from pipeline.beam.own_files import DROPPED, DUPLICATES, EXCLUDED, MANIFEST, PAGE, REJECTS, SIDES
@@ -154,24 +154,6 @@ def package_versions() -> dict[str, str]:
     These are this tool, packages, Python, and its Unicode tables.
     """
     return installed_versions(("bert-pipeline", *_PACKAGES))
-
-
-def check_made_by(output: str, finished: Mapping[str, Any], command: str) -> None:
-    """Raise UsageError if another command made a finished output."""
-    if finished.get("command") != command:
-        raise UsageError(
-            f"{output}: made by bert-pipeline {finished.get('command')}; "
-            "choose another --output or replace it with --overwrite"
-        )
-
-
-def check_no_differences(output: str, differences: Sequence[str]) -> None:
-    """Raise UsageError if there are differences between an output's config and the command's."""
-    if differences:
-        raise UsageError(
-            f"{output}: made with another config ({'; '.join(differences)}); "
-            "choose another --output or replace it with --overwrite"
-        )
 
 
 def already_finished(output: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from bert_tf.base.files import as_path, write_text_atomically
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.records.example_bytes import frame_examples
 from bert_tf.data.text.casing import Lowercase, lowercase_of
+from bert_tf.data.text.vocab_file import read_vocab_for_masking
 
 _FEATURES = (
     "input_word_ids",
@@ -151,6 +153,11 @@ class PretrainingData:
             "notes": tuple(manifest.get("notes", ())),
         }
         return cls(**values | {"directory": str(directory)})
+
+    @functools.cached_property
+    def masking_vocab(self) -> list[str]:
+        """Vocabulary of the records, for masks that are made when they are read."""
+        return read_vocab_for_masking(Path(self.directory) / "vocab.txt")
 
     def paths(self, split: str) -> list[str]:
         """Return the paths of the shards of a split, "train" or "eval"."""
