@@ -56,7 +56,7 @@ _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _LOOPS = ("While", "StatelessWhile")
 
 
-_CLASSIFICATION = {
+CLASSIFICATION = {
     "task": "classification",
     "labels": ["no", "yes"],
     "columns": {"text": "text", "text_pair": None, "label": "label"},
@@ -210,7 +210,7 @@ def finetuning_step(
     config: BertConfig, arithmetic: Arithmetic, shape: StepShape
 ) -> tuple[TrainingStep, dict[str, np.ndarray]]:
     """A step of a classifier, and a batch."""
-    task = task_from_settings(_CLASSIFICATION, "audit")
+    task = task_from_settings(CLASSIFICATION, "audit")
     model = task.build_model(config, policy=arithmetic.precision.policy)
     model.build_weights()
     optimizer = make_optimizer(
@@ -232,7 +232,7 @@ def finetuning_step(
 
 def audit_scoring(config: BertConfig, shape: StepShape) -> None:
     """The largest results of a batch of the engine `cuda`; all of it is one call of XLA."""
-    task = task_from_settings(_CLASSIFICATION, "audit")
+    task = task_from_settings(CLASSIFICATION, "audit")
     model = task.build_model(config, policy="mixed_bfloat16")
     model.build_weights()
     batch = full_batch(shape, config.vocab_size)

@@ -11,8 +11,8 @@ of JSON. Needs torch, transformers and accelerate.
 from __future__ import annotations
 
 import json
+import math
 import sys
-import tempfile
 import time
 from typing import Any
 
@@ -20,17 +20,14 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.data import Dataset
+from trainer_huggingface import seconds_per_step, training_arguments
 from transformers import (
     BertConfig,
     BertForPreTraining,
     Trainer,
     TrainerCallback,
-    TrainingArguments,
     set_seed,
 )
-
-_TRIAL_STEPS = 40
-_WARM_STEPS = 15
 
 
 class Examples(Dataset):
@@ -81,39 +78,13 @@ class StopAtTime(TrainerCallback):
 def make_trainer(
     model: BertForPreTraining, train: Examples, settings: dict, *, steps: int, minutes: float
 ) -> Trainer:
-    arguments = TrainingArguments(
-        output_dir=tempfile.mkdtemp(),
-        max_steps=steps,
-        per_device_train_batch_size=settings["batch_size"],
-        learning_rate=settings["learning_rate"],
-        warmup_steps=int(settings["warmup_proportion"] * steps),
-        lr_scheduler_type="linear",
-        weight_decay=0.01,
-        adam_epsilon=1e-6,
-        seed=settings["seed"],
-        save_strategy="no",
-        logging_strategy="no",
-        report_to=[],
-        use_cpu=True,
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
-    )
+    """Return a trainer that ends after a number of steps or minutes."""
     return Trainer(
-        model=model, args=arguments, train_dataset=train, callbacks=[StopAtTime(minutes)]
+        model=model,
+        args=training_arguments(settings, steps, adam_epsilon=1e-6),
+        train_dataset=train,
+        callbacks=[StopAtTime(minutes)],
     )
-
-
-def seconds_per_step(settings: dict, config: BertConfig, train: Examples) -> float:
-    """By a short trial of a model that is thrown away."""
-    seconds = []
-    for steps in (_WARM_STEPS, _TRIAL_STEPS):
-        trainer = make_trainer(
-            BertForPreTraining(config), train, settings, steps=steps, minutes=1e9
-        )
-        start = time.monotonic()
-        trainer.train()
-        seconds.append(time.monotonic() - start)
-    return (seconds[1] - seconds[0]) / (_TRIAL_STEPS - _WARM_STEPS)
 
 
 def held_out_losses(model: BertForPreTraining, examples: Examples) -> dict[str, float]:
@@ -145,7 +116,11 @@ def main() -> None:
     train, held_out = Examples(arrays, "train"), Examples(arrays, "eval")
     config = BertConfig(**settings["config"])
     set_seed(settings["seed"])
-    seconds = seconds_per_step(settings, config, train)
+    seconds = seconds_per_step(
+        lambda steps: make_trainer(
+            BertForPreTraining(config), train, settings, steps=steps, minutes=math.inf
+        )
+    )
     set_seed(settings["seed"])
     model = BertForPreTraining(config)
     steps = max(1, int(60 * settings["minutes"] / seconds))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from accelerator_audit import finetuning_step
+from accelerator_audit import CLASSIFICATION, finetuning_step
 
 from bert_tf.config.bert import BertConfig, sized_config
 from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_of
@@ -37,12 +37,6 @@ FORMS = {
 _LARGE = 65_536  # bytes from which weights are drawn anew instead of stored
 # Of XLA's text: an output and the parameter whose memory it takes.
 _ALIAS = re.compile(r"\{(\d+)\}: \((\d+), \{\}")
-_CLASSIFICATION = {
-    "task": "classification",
-    "labels": ["no", "yes"],
-    "columns": {"text": "text", "text_pair": None, "label": "label"},
-    "max_seq_length": 512,
-}
 
 
 def works(tokens: int, *, lengths: Sequence[int], task_length: int) -> list[dict[str, Any]]:
@@ -125,7 +119,7 @@ def _finetuning(config: BertConfig, shape: StepShape, is_fused: bool) -> Any:
 
 def _scoring(config: BertConfig, shape: StepShape, is_fused: bool) -> Any:
     """A batch of the engine `cuda`."""
-    task = task_from_settings(_CLASSIFICATION, "benchmark")
+    task = task_from_settings(CLASSIFICATION, "benchmark")
     model = task.build_model(config, policy=POLICY)
     model.build_weights()
     batch = full_batch(shape, config.vocab_size)

@@ -15,25 +15,21 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
+from trainer_huggingface import seconds_per_step, training_arguments
 from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertTokenizerFast,
     DataCollatorForLanguageModeling,
     Trainer,
-    TrainingArguments,
     set_seed,
 )
-
-_TRIAL_STEPS = 40
-_WARM_STEPS = 15
 
 
 class Rows(Dataset):
@@ -53,46 +49,27 @@ class Rows(Dataset):
 def make_trainer(
     model: BertForMaskedLM, rows: Rows, tokenizer: BertTokenizerFast, settings: dict, steps: int
 ) -> Trainer:
-    arguments = TrainingArguments(
-        output_dir=tempfile.mkdtemp(),
-        max_steps=steps,
-        per_device_train_batch_size=settings["batch_size"],
-        learning_rate=settings["learning_rate"],
-        warmup_steps=int(settings["warmup_proportion"] * steps),
-        lr_scheduler_type="linear",
-        weight_decay=0.01,
-        seed=settings["seed"],
-        save_strategy="no",
-        logging_strategy="no",
-        report_to=[],
-        use_cpu=True,
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
+    """Return a trainer that masks rows anew in every epoch."""
+    return Trainer(
+        model=model,
+        args=training_arguments(settings, steps),
+        train_dataset=rows,
+        data_collator=DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15),
     )
-    collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
-    return Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator)
-
-
-def seconds_per_step(config: BertConfig, rows: Rows, tokenizer: Any, settings: dict) -> float:
-    """By a short trial of a model that is thrown away."""
-    seconds = []
-    for steps in (_WARM_STEPS, _TRIAL_STEPS):
-        trainer = make_trainer(BertForMaskedLM(config), rows, tokenizer, settings, steps)
-        start = time.monotonic()
-        trainer.train()
-        seconds.append(time.monotonic() - start)
-    return (seconds[1] - seconds[0]) / (_TRIAL_STEPS - _WARM_STEPS)
 
 
 def main() -> None:
-    """Trains and writes the model."""
+    """Train and write the model."""
     settings = json.loads(sys.argv[2])
     torch.set_num_threads(settings.get("threads") or torch.get_num_threads())
     rows = Rows(np.load(sys.argv[1])["ids"])
     tokenizer = BertTokenizerFast(settings["vocab"], do_lower_case=settings["lowercase"])
     config = BertConfig(**settings["config"])
     set_seed(settings["seed"])
-    steps = int(60 * settings["minutes"] / seconds_per_step(config, rows, tokenizer, settings))
+    seconds = seconds_per_step(
+        lambda steps: make_trainer(BertForMaskedLM(config), rows, tokenizer, settings, steps)
+    )
+    steps = int(60 * settings["minutes"] / seconds)
     set_seed(settings["seed"])
     model = BertForMaskedLM(config)
     start = time.monotonic()

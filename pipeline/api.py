@@ -93,9 +93,9 @@ class Job:
 
         os.environ.setdefault("KERAS_BACKEND", "tensorflow")
         call = self._call()
-        given = {**self._named(positional), **{key: _plain(value) for key, value in keys.items()}}
+        values = {**self._named(positional), **{key: _plain(value) for key, value in keys.items()}}
         known = {field.name for _, field in self._keys()}
-        unknown = given.keys() - known
+        unknown = values.keys() - known
         if unknown:
             listing = f"help(pipeline.{self.name.replace('-', '_')}) lists the keys"
             raise UsageError(
@@ -106,7 +106,7 @@ class Job:
             )
         if strict and not call.has_health:
             raise UsageError(f"{self.name}: has no health check; leave strict out")
-        resolved = call.resolve(None if config is None else os.fspath(config), given)
+        resolved = call.resolve(None if config is None else os.fspath(config), values)
         # As on the command line, where the default is text, too.
         limit = call.max_rejects if max_rejects is None else str(max_rejects)
         try:

@@ -90,11 +90,11 @@ def are_installed(packages: Iterable[str]) -> bool:
     return all(importlib.util.find_spec(package) is not None for package in packages)
 
 
-def check_packages(asked: str, packages: Iterable[str], *, extra: str, instead: str = "") -> None:
+def check_packages(request: str, packages: Iterable[str], *, extra: str, instead: str = "") -> None:
     """Check that packages are installed, without importing them.
 
     Args:
-        asked: the request that needs them, such as `--engine openvino`.
+        request: the request that needs them, such as `--engine openvino`.
         packages: import names.
         extra: the extra of this package that installs them.
         instead: an alternative for the user; "" for none.
@@ -105,7 +105,7 @@ def check_packages(asked: str, packages: Iterable[str], *, extra: str, instead: 
     missing = [package for package in packages if not are_installed([package])]
     if missing:
         cure = f"pip install 'bert-pipeline[{extra}]'" + (f", or {instead}" if instead else "")
-        raise UsageError(f"{asked}: needs {' and '.join(missing)}, not installed here; {cure}")
+        raise UsageError(f"{request}: needs {' and '.join(missing)}, not installed here; {cure}")
 
 
 class ConfigError(UsageError):

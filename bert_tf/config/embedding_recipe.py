@@ -78,8 +78,8 @@ class EmbeddingRecipe:
         max_seq_length: int | None = None,
     ) -> EmbeddingRecipe:
         """Return the recipe with the values that are not None."""
-        given = {"pooling": pooling, "normalize": normalize, "max_seq_length": max_seq_length}
-        changes: dict[str, Any] = {key: each for key, each in given.items() if each is not None}
+        values = {"pooling": pooling, "normalize": normalize, "max_seq_length": max_seq_length}
+        changes: dict[str, Any] = {key: each for key, each in values.items() if each is not None}
         # Weights were trained for one pooling; with another, they are no longer what was trained.
         is_trained = self.is_trained and pooling in (None, self.pooling)
         return dataclasses.replace(self, **changes, is_trained=is_trained)

@@ -29,13 +29,13 @@ class Entry:
     """A choice that is known without being imported, or installed.
 
     Attributes:
-        asked: how a user asks for it, with its name as `{}`.
+        request: how a user asks for it, with its name as `{}`.
         instead: advice if it is not installed.
         name: its name on the command line, in configs and manifests.
         packages: packages that it needs, by import name.
     """
 
-    asked: ClassVar[str]
+    request: ClassVar[str]
     instead: ClassVar[str] = ""
 
     name: str
@@ -48,8 +48,8 @@ class Entry:
 
     def check_installed(self) -> None:
         """Raise UsageError if a package is missing, without importing any."""
-        asked = self.asked.format(self.name)
-        check_packages(asked, self.packages, extra=self.extra, instead=self.instead)
+        request = self.request.format(self.name)
+        check_packages(request, self.packages, extra=self.extra, instead=self.instead)
 
 
 EntryType = TypeVar("EntryType", bound=Entry)

@@ -89,11 +89,11 @@ class Variants(Generic[SectionType]):
         flag = f"{command} {self.key.upper()}" if is_positional else flag_text(field)
         found[flag] = flags.get(self.key)
         # The sources above are in order of rank: the last one that is there wins.
-        given = [(source, value) for source, value in found.items() if value is not None]
-        source, value = given[-1] if given else ("", None)
+        set_values = [(source, value) for source, value in found.items() if value is not None]
+        source, value = set_values[-1] if set_values else ("", None)
         if not is_positional and value in (None, "null", "~"):
             return None
-        if not given:
+        if not set_values:
             raise ConfigError([f"name a {self.key}: {command} {'|'.join(self.sections)}"])
         if not isinstance(value, str) or value not in self.sections:
             raise ConfigError([f"{source}: {not_a_choice(value, self.sections)}"])

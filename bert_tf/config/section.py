@@ -412,10 +412,10 @@ def _check_bounds(bounds: Bounds, value: int | float, raw: Any) -> None:
         (bounds.maximum, operator.le, "at most"),
         (bounds.below, operator.lt, "below"),
     ]
-    given = [(bound, holds, words) for bound, holds, words in rules if bound is not None]
-    if all(holds(value, bound) for bound, holds, _ in given):
+    checked = [(bound, holds, words) for bound, holds, words in rules if bound is not None]
+    if all(holds(value, bound) for bound, holds, _ in checked):
         return
-    allowed = " and ".join(f"{words} {bound}" for bound, _, words in given)
+    allowed = " and ".join(f"{words} {bound}" for bound, _, words in checked)
     if bounds.minimum is not None and bounds.maximum is not None:
         allowed = f"from {bounds.minimum} to {bounds.maximum}"
     raise ValueError(f"expected a number {allowed}, got {shown(raw)}")

@@ -42,7 +42,7 @@ class EngineEntry(Entry):
             engine cannot run the model, or None; None if it runs all models.
     """
 
-    asked: ClassVar[str] = "--engine {}"
+    request: ClassVar[str] = "--engine {}"
     instead: ClassVar[str] = "let --engine auto choose"
 
     module: str

@@ -70,14 +70,14 @@ class TokenIdsEngine(CallingEngine):
 
     def graph_inputs(self, columns: dict[str, list[Any]]) -> list[dict[str, np.ndarray]]:
         """Return the inputs of a new graph for rows of `predict`, one sequence each."""
-        given: list[dict[str, np.ndarray]] = []
+        recorded: list[dict[str, np.ndarray]] = []
 
         def record(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-            given.append(inputs_by_name(inputs, NAMES.values()))
+            recorded.append(inputs_by_name(inputs, NAMES.values()))
             return self._run(inputs)
 
         TokenIdsEngine(self.path, record).predict(columns, batch_tokens=1)
-        return given
+        return recorded
 
     def _encode(self, texts: dict[str, np.ndarray]) -> tuple[dict[str, Any], HostRows]:
         decoded = {

@@ -216,7 +216,7 @@ def hub_metadata(
     name: str,
     manifest: Mapping[str, Any],
     source: Path,
-    given: Mapping[str, Any],
+    user_keys: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the metadata of a card, by the keys of
     https://github.com/huggingface/hub-docs/blob/main/modelcard.md.
@@ -230,7 +230,7 @@ def hub_metadata(
         name: name of the model, for its results.
         manifest: manifest of the run; empty without one.
         source: folder that the weights were read from.
-        given: `license`, `language` and `base_model`; None if the user gave none.
+        user_keys: `license`, `language` and `base_model`; None if the user gave none.
     """
     before = read_front_matter(source / CARD)
     known = {key: before[key] for key in _KEPT_KEYS if key in before}
@@ -242,7 +242,7 @@ def hub_metadata(
         "pipeline_tag": card.pipeline_tag if keeps_head else encoder_tag,
         "base_model": known.get("base_model") or _base_model(manifest, source),
         "tags": [*_TAGS, *entry.tags],
-        **{key: value for key, value in given.items() if value is not None},
+        **{key: value for key, value in user_keys.items() if value is not None},
     }
     if keeps_head:
         metadata["model-index"] = _model_index(card, name=name, manifest=manifest)

@@ -29,7 +29,7 @@ class FormatEntry(Format):
         encoder_pipeline_tag: the Hub's task of a model without its head.
     """
 
-    asked: ClassVar[str] = "--format {}"
+    request: ClassVar[str] = "--format {}"
 
     implementation: str
     model_file: str

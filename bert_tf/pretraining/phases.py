@@ -161,20 +161,20 @@ def pretraining_phases(
         data: description of the records of each phase.
     """
     steps = config.phase_steps()
-    given = config.phases or (TrainingPhase(data=config.data),)
+    phase_configs = config.phases or (TrainingPhase(data=config.data),)
     # Numbers of the later phases that start a schedule.
     later_starts = [
         number
-        for number, phase in enumerate(given)
+        for number, phase in enumerate(phase_configs)
         if number > 0 and phase.learning_rate is not None
     ]
     phases = []
-    for number, phase in enumerate(given):
+    for number, phase in enumerate(phase_configs):
         rate = phase.learning_rate
         warmup = round(phase.warmup_proportion * steps[number])
         if rate is None and number == 0:
             # The schedule of the run's own keys, up to the next phase that starts one.
-            end = later_starts[0] if later_starts else len(given)
+            end = later_starts[0] if later_starts else len(phase_configs)
             rate = config.learning_rate
             warmup = config.warmup_steps or round(config.warmup_proportion * sum(steps[:end]))
         phases.append(

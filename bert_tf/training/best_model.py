@@ -100,14 +100,14 @@ class BestModel:
         place = f"step {self.step}"
         if self.epoch:
             place = f"epoch {self.epoch:g} ({place})"
-        shown = shown_measure(self.value or 0.0, self.error, self.rows)
+        value = shown_measure(self.value or 0.0, self.error, self.rows)
         extreme = "lowest" if is_lower_better(self.metric) else "highest"
         if self.best_value is None:
-            return f"the model of {place}{of_phase}, with the {extreme} {self.metric}: {shown}"
+            return f"the model of {place}{of_phase}, with the {extreme} {self.metric}: {value}"
         best = shown_measure(self.best_value)
         when = f" of epoch {self.best_epoch:g}" if self.best_epoch else ""
         return (
-            f"the model of {place}{of_phase}, {self.metric} {shown}: of those within the standard "
+            f"the model of {place}{of_phase}, {self.metric} {value}: of those within the standard "
             f"error of the {extreme}, {best}{when}, it has the lowest loss"
         )
 

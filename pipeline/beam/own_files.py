@@ -30,23 +30,23 @@ _FEW_FILES = 1000  # all of them are looked into; of more those that are named a
 _VOCABULARY_HEAD_BYTES = 4096  # of Google's, [UNK] follows 99 unused entries
 
 
-def own_files(found: Collection[str], pattern: str, output: str | None = None) -> list[str]:
+def own_files(paths: Collection[str], pattern: str, output: str | None = None) -> list[str]:
     """List the files matched by a glob that are no input of a job, sorted; none of a path.
 
     These are its output, vocabularies, the content of folders of records, runs and models,
     manifests, lists of what was left out, and tables made from files that the glob matches too.
 
     Args:
-        found: the files matched.
+        paths: the files matched.
         pattern: the path or glob.
         output: of the job; None if it has none.
     """
     glob = GLOB_MARK.search(f"{pattern}*" if pattern.endswith("/") else pattern)
-    if glob is None or pattern in found:
+    if glob is None or pattern in paths:
         return []
     top = path_of(pattern[: glob.start()].rpartition("/")[0])
     # Cached, and asked for where there is a manifest only: 100,000 files take their time.
-    sources = functools.cache(lambda: frozenset(str(path_of(path).resolve()) for path in found))
+    sources = functools.cache(lambda: frozenset(str(path_of(path).resolve()) for path in paths))
     target = None if output is None else _made_output(path_of(output))
     manifests_of_folder = functools.cache(lambda folder: _manifests_of_folder(folder, top))
     manifests_of_files = functools.cache(_manifests_of_files)
@@ -66,10 +66,10 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
         manifests += manifests_of_files(place.parent).get(place.name, ())
         if any(_is_no_input(each, place, sources) for each in manifests):
             return True
-        may_open = len(found) <= _FEW_FILES and not isinstance(place, RemotePath)
+        may_open = len(paths) <= _FEW_FILES and not isinstance(place, RemotePath)
         return (may_open or "vocab" in place.name) and is_vocabulary(place)
 
-    return sorted(filter(is_own, found))
+    return sorted(filter(is_own, paths))
 
 
 def _made_output(output: Path) -> Path | None:

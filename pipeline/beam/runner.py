@@ -226,21 +226,21 @@ def pipeline_options(
     Raises:
         UsageError: an option is missing, or does not apply to the runner.
     """
-    given = list(config.options)
+    options = list(config.options)
     if config.runner == "local":
         is_large = input_bytes >= BYTES_THAT_PAY_FOR_WORKERS
         workers = config.workers or (usable_cores() if is_large else 1)
         if workers == 1:
-            return FnApiRunner(), given  # `DirectRunner` would try to download another one
+            return FnApiRunner(), options  # `DirectRunner` would try to download another one
         hidden = "" if takes_gpu else f"CUDA_VISIBLE_DEVICES={HIDDEN} "
         environment = SubprocessSDKEnvironment.from_command_string(hidden + _WORKER_COMMAND)
-        runner = FnApiRunner(environment, provision_info=_options_of_workers(given))
-        return runner, [f"--direct_num_workers={workers}", *given]
-    for option in given:
+        runner = FnApiRunner(environment, provision_info=_options_of_workers(options))
+        return runner, [f"--direct_num_workers={workers}", *options]
+    for option in options:
         name, _, value = option.partition("=")
         if name in _FILE_OPTIONS and "://" not in value and not Path(value).is_file():
             raise UsageError(f"{value}: no such file; correct {name}")
-    names = {option.partition("=")[0] for option in given}
+    names = {option.partition("=")[0] for option in options}
     for alternatives in _NEEDED_OPTIONS[config.runner]:
         if not names & set(alternatives):
             raise UsageError(
@@ -252,11 +252,11 @@ def pipeline_options(
             raise UsageError(
                 f"--workers does not apply to runner {config.runner}; {_WHO_DECIDES[config.runner]}"
             )
-        given.append(f"{_WORKERS_OPTION[config.runner]}={config.workers}")
+        options.append(f"{_WORKERS_OPTION[config.runner]}={config.workers}")
     # Prism's own class has workers in this process unless set otherwise.
     if _JOB_ENDPOINT in names and config.runner != "prism":
-        return "PortableRunner", given
-    return f"{config.runner.capitalize()}Runner", given
+        return "PortableRunner", options
+    return f"{config.runner.capitalize()}Runner", options
 
 
 def _shown(options: list[str]) -> str:
@@ -264,9 +264,9 @@ def _shown(options: list[str]) -> str:
     return " ".join(_SECRET.sub(r"\1=…", option) for option in options)
 
 
-def _options_of_workers(given: list[str]) -> ExtendedProvisionInfo:
+def _options_of_workers(options: list[str]) -> ExtendedProvisionInfo:
     """Pass options on to local workers for storage, which Beam does not do by default."""
-    chosen = PipelineOptions(given).get_all_options(drop_default=True)
+    chosen = PipelineOptions(options).get_all_options(drop_default=True)
     info = beam_provision_api_pb2.ProvisionInfo(retrieval_token="unused")
     for name, value in chosen.items():
         # Numbers would become floating point, which options of whole numbers do not take.

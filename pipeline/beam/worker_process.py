@@ -19,12 +19,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="pipeline.beam.worker_process")
     parser.add_argument("--id", default="", help="of the worker")
     parser.add_argument("--provision_endpoint", default="", help="host:port to ask what to do")
-    given, _ = parser.parse_known_args(arguments)  # runners give some that Python does not need
+    options, _ = parser.parse_known_args(arguments)  # runners give some that Python does not need
     if not is_verbose():
         # Without a root handler the first warning of an import sends all logs to the terminal.
         logging.getLogger().addHandler(logging.NullHandler())
-    if given.provision_endpoint:
-        os.environ.update(_provisioned(given.id, given.provision_endpoint))
+    if options.provision_endpoint:
+        os.environ.update(_provisioned(options.id, options.provision_endpoint))
     # Now: it reads the worker's id from the environment as it is imported.
     from apache_beam.runners.worker import sdk_worker, sdk_worker_main
 

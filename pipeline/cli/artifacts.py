@@ -130,14 +130,14 @@ def inspect(
 
 def _check_none_given(of_corpus: dict[str, Any]) -> None:
     """Refuse flags that are only for the page of a corpus."""
-    given = [
+    named = [
         "/".join((*each.opts, *each.secondary_opts))
         for each in click.get_current_context().command.params
         if of_corpus.get(str(each.name)) not in (None, ())
     ]
-    if given:
+    if named:
         raise UsageError(
-            f"{', '.join(given)}: only for the page of a corpus, with --html and without "
+            f"{', '.join(named)}: only for the page of a corpus, with --html and without "
             "--json; PATH is a file of text or a quoted glob"
         )
 

@@ -244,8 +244,8 @@ def _shown(value: Any) -> str:
 
 def _further_key(section: type[Section], field: dataclasses.Field) -> tuple[str, str]:
     """Return the spelling of a key without a flag, with default and choices, and its meaning."""
-    shown = _shown(field.default)
-    spelling = f"{section.section_name}.{field.name}" + (f"={shown}" if shown else "")
+    default = _shown(field.default)
+    spelling = f"{section.section_name}.{field.name}" + (f"={default}" if default else "")
     choices, doc = field.metadata["choices"] or (), field.metadata["doc"]
     values = f"  {{{'|'.join(choices)}}}" if choices else ""
     if len(spelling + values) > _WIDEST_KEY:

@@ -144,12 +144,12 @@ def main(arguments: list[str] | None = None) -> None:
     Args:
         arguments: without the program's name; by default those of this process.
     """
-    given = sys.argv[1:] if arguments is None else arguments
-    if given and given[0] in RUN_MODELS:
+    words = sys.argv[1:] if arguments is None else arguments
+    if words and words[0] in RUN_MODELS:
         keep_freed_memory()
-    if arguments is None and given and given[0] in COMMANDS:
-        share_gpus(runs_models=given[0] in {*RUN_MODELS, "doctor"})
-    if arguments is None and given[:1] == ["score"]:
+    if arguments is None and words and words[0] in COMMANDS:
+        share_gpus(runs_models=words[0] in {*RUN_MODELS, "doctor"})
+    if arguments is None and words[:1] == ["score"]:
         declare_frozen_weights()
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     code = _run(arguments)

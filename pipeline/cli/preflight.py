@@ -277,12 +277,12 @@ def _columns_of_model(config: ColumnsSection | TextVectorsSection) -> dict[str, 
     declared = declared_task(settings, model)
     if declared.words is not None:  # rows may be lists of words in another column
         return {}
-    given = {entry.partition("=")[0] for entry in config.columns}
-    given.update(declared.optional_inputs(settings))
+    renamed = {entry.partition("=")[0] for entry in config.columns}
+    renamed.update(declared.optional_inputs(settings))
     found: dict[str, str] = {}
     for name in declared.inputs:
         key = f"{name}{COLUMN}"
-        if name in given or getattr(config, key, None) is not None:
+        if name in renamed or getattr(config, key, None) is not None:
             continue
         named = columns.get(name)
         names = [named] if isinstance(named, str) else named or []

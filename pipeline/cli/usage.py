@@ -38,16 +38,16 @@ class PlainCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments; refuse options given twice, and arguments that have no place."""
         # Click's parser changes the list.
-        given = list(args)
+        words = list(args)
         ctx.meta[_ASKED] = next((arg for arg in args if arg in self.helps), None)
         ctx.allow_extra_args = True
         if not ctx.resilient_parsing:
-            self._refuse_repeated(ctx, given)
+            self._refuse_repeated(ctx, words)
         left_over = super().parse_args(ctx, args)
         if left_over and not ctx.resilient_parsing:
             options = (each for each in self.params if isinstance(each, click.Option))
             repeatable = {flag for each in options if each.multiple for flag in each.opts}
-            raise click.UsageError(_about_left_over(left_over, given, repeatable), ctx)
+            raise click.UsageError(_about_left_over(left_over, words, repeatable), ctx)
         return left_over
 
     def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
@@ -68,8 +68,8 @@ class PlainCommand(click.Command):
         for parameter in self.params:
             kind = parameter.type
             if isinstance(kind, InputPath):
-                given = ctx.params.get(str(parameter.name)) or ()
-                paths = (given,) if isinstance(given, str) else given
+                values = ctx.params.get(str(parameter.name)) or ()
+                paths = (values,) if isinstance(values, str) else values
                 faults += [path_fault(kind.reads, _spelling(parameter), path) for path in paths]
         if any(faults):
             raise ConfigError(list(filter(None, faults)))
@@ -77,8 +77,8 @@ class PlainCommand(click.Command):
 
     def get_help(self, ctx: click.Context) -> str:
         """Return the help, of a task if an argument names one."""
-        asked = self.helps.get(ctx.meta.get(_ASKED) or "")
-        return super().get_help(ctx) if asked is None else asked.get_help(ctx)
+        help_text = self.helps.get(ctx.meta.get(_ASKED) or "")
+        return super().get_help(ctx) if help_text is None else help_text.get_help(ctx)
 
 
 plain_command = functools.partial(click.command, cls=PlainCommand, context_settings=HELP_FLAGS)
@@ -142,24 +142,24 @@ def _spelling(parameter: click.Parameter) -> str:
     return parameter.opts[0]
 
 
-def _about_left_over(left_over: list[str], given: list[str], repeatable: set[str]) -> str:
+def _about_left_over(left_over: list[str], words: list[str], repeatable: set[str]) -> str:
     """Explain arguments without a place.
 
     Args:
         left_over: these arguments.
-        given: all arguments.
+        words: all arguments.
         repeatable: flags that take one value each, after which a shell may have expanded a glob.
     """
-    shown = ", ".join(left_over[:_SHOWN]) + (", …" if len(left_over) > _SHOWN else "")
-    first = given.index(left_over[0])
-    flag = given[first - 2] if first >= 2 else ""
+    named = ", ".join(left_over[:_SHOWN]) + (", …" if len(left_over) > _SHOWN else "")
+    first = words.index(left_over[0])
+    flag = words[first - 2] if first >= 2 else ""
     if flag not in repeatable or not all(Path(path).exists() for path in left_over):
-        return f"{quantity(len(left_over), 'argument')} too many: {shown}"
-    paths = [Path(path) for path in (given[first - 1], *left_over)]
+        return f"{quantity(len(left_over), 'argument')} too many: {named}"
+    paths = [Path(path) for path in (words[first - 1], *left_over)]
     ending = collections.Counter(path.suffix for path in paths).most_common(1)[0][0]
     glob = str(Path(min(str(path.parent) for path in paths), f"*{ending}"))
     return (
         f"{flag} takes one path or quoted glob, but {quantity(len(left_over), 'more path')} "
-        f"came after it ({shown}); quote the glob so that the shell does not expand it: "
+        f"came after it ({named}); quote the glob so that the shell does not expand it: "
         f"{flag} {shlex.quote(glob)}"
     )

@@ -208,7 +208,7 @@ def command_line(section: Section) -> str:
     fields = dataclasses.fields(section)
     arguments = [field.name for field in fields if field.metadata["positional"]]
     keys = [field.name for field in fields if field.name not in arguments]
-    given = [str(getattr(section, name)) for name in arguments]
+    values = [str(getattr(section, name)) for name in arguments]
     options = option_words(section, keys, section=section.section_name)
     command = section.section_name.replace("_", "-")
-    return shlex.join(["bert-pipeline", command, *given, *options])
+    return shlex.join(["bert-pipeline", command, *values, *options])

@@ -180,5 +180,5 @@ def _java() -> str:
     path = shutil.which("java")
     if path is None:
         return "not found; needed by no local job"
-    shown = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=30).stderr
-    return f"{path}, {next(iter(shown.splitlines()), 'version not known')}"
+    version = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=30).stderr
+    return f"{path}, {next(iter(version.splitlines()), 'version not known')}"

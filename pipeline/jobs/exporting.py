@@ -150,7 +150,7 @@ def _front_matter(config: ExportConfig, trained: TrainedModel, run_manifest: dic
         name=Path(config.output).resolve().name,
         manifest=run_manifest,
         source=trained.directory.path,
-        given={
+        user_keys={
             "license": config.license,
             "language": config.languages,
             "base_model": config.base_model,

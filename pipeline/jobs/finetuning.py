@@ -191,8 +191,8 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
     held_out, train = len(result.evaluation.source), len(result.train.source)
     # Of few rows, a least number is held out instead of the fraction.
     is_fraction = config.eval_fraction * (held_out + train) >= LEAST_HELD_OUT
-    shown = f"{config.eval_fraction:g}" if is_fraction else f"{held_out:,} of {held_out + train:,}"
-    return f"{shown} of the training rows, held out by a hash of their texts"
+    share = f"{config.eval_fraction:g}" if is_fraction else f"{held_out:,} of {held_out + train:,}"
+    return f"{share} of the training rows, held out by a hash of their texts"
 
 
 def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:
@@ -296,33 +296,33 @@ def combinations(runs: Sequence[SeriesRun]) -> list[Combination]:
     return [Combination(settings=each[0].settings, runs=tuple(each)) for each in grouped.values()]
 
 
-def best_of(found: Sequence[Combination], metric: str) -> tuple[Combination, SeriesRun]:
+def best_of(combinations: Sequence[Combination], metric: str) -> tuple[Combination, SeriesRun]:
     """Return the settings with the best mean, and the best run with them; ties keep the order.
 
     Args:
-        found: at least one.
+        combinations: at least one.
         metric: that decides.
     """
     # By the mean over seeds: the best single run of many is often luck.
-    chosen = max(found, key=lambda each: rank(each.mean(), metric))
+    chosen = max(combinations, key=lambda each: rank(each.mean(), metric))
     return chosen, max(chosen.runs, key=lambda run: rank(run.metrics, metric))
 
 
-def series_table(found: Sequence[Combination], names: Sequence[str]) -> list[str]:
+def series_table(combinations: Sequence[Combination], names: Sequence[str]) -> list[str]:
     """Format mean and deviation of metrics by settings, a line each, with a heading.
 
     Args:
-        found: settings and their runs.
+        combinations: settings and their runs.
         names: of the metrics.
     """
     cells = [["settings", "seeds", *names]]
-    for each in found:
+    for each in combinations:
         mean, deviation = each.mean(), each.deviation()
-        shown = [
+        rows = [
             f"{mean[name]:.4f}" + ("" if deviation[name] is None else f" ± {deviation[name]:.4f}")
             for name in names
         ]
-        cells.append([_named(each.settings) or "as given", str(len(each.runs)), *shown])
+        cells.append([_named(each.settings) or "as given", str(len(each.runs)), *rows])
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     return [
         "  "
@@ -331,10 +331,12 @@ def series_table(found: Sequence[Combination], names: Sequence[str]) -> list[str
     ]
 
 
-def _record_series(record: JobRecord, config: FinetuneConfig, found: list[Combination]) -> None:
+def _record_series(
+    record: JobRecord, config: FinetuneConfig, combinations: list[Combination]
+) -> None:
     output = Path(config.output)
-    chosen, best = best_of(found, config.selection_metric)
-    runs = [run for each in found for run in each.runs]
+    chosen, best = best_of(combinations, config.selection_metric)
+    runs = [run for each in combinations for run in each.runs]
     with replacing_directory(output / "best") as aside:
         shutil.copytree(best.path / "best", aside, dirs_exist_ok=True)
     for name in _FILES_OF_BEST:
@@ -344,7 +346,7 @@ def _record_series(record: JobRecord, config: FinetuneConfig, found: list[Combin
         shutil.copyfile(rejects_path(best.path), aside)
     names = [name for name in (*config.metrics, "loss") if name in chosen.mean()]
     _write_runs(output / "runs.csv", runs)
-    _log_series(record.console, found, names)
+    _log_series(record.console, combinations, names)
     record.counts = {**best.manifest["counts"], "runs": len(runs)}
     record.metrics = {
         **best.manifest["metrics"],
@@ -376,13 +378,15 @@ def _record_series(record: JobRecord, config: FinetuneConfig, found: list[Combin
     _suggest(config, record, is_useful=baseline is None or baseline["is_better"])
 
 
-def _log_series(console: Console, found: Sequence[Combination], names: Sequence[str]) -> None:
-    if len(found) == 1:
-        for run in found[0].runs:
-            shown = "  ".join(f"{name} {run.metrics[name]:.4f}" for name in names)
-            console.info(f"  seed {run.seed}: {shown}")
+def _log_series(
+    console: Console, combinations: Sequence[Combination], names: Sequence[str]
+) -> None:
+    if len(combinations) == 1:
+        for run in combinations[0].runs:
+            measured = "  ".join(f"{name} {run.metrics[name]:.4f}" for name in names)
+            console.info(f"  seed {run.seed}: {measured}")
     console.info("mean over the seeds, ± standard deviation:")
-    console.info(*series_table(found, names))
+    console.info(*series_table(combinations, names))
 
 
 def _write_runs(path: Path, runs: Sequence[SeriesRun]) -> None:

@@ -63,7 +63,7 @@ def examine(counts: Counts, config: PreprocessConfig | VocabConfig) -> Health:
     else:
         found = _preprocess_figures(counts, config)
     figures = {name: found[name] for name in _SHOWN if name in found}
-    shown = ", ".join(_SHOWN[name].format(figure) for name, figure in figures.items())
+    listed = ", ".join(_SHOWN[name].format(figure) for name, figure in figures.items())
     warnings: list[str | None] = []
     for name, figure in figures.items():
         if isinstance(config, VocabConfig):
@@ -72,7 +72,7 @@ def examine(counts: Counts, config: PreprocessConfig | VocabConfig) -> Health:
             warnings.append(_preprocess_advice(name, figure, config))
     return Health(
         figures={name: round(figure, 6) for name, figure in figures.items()},
-        line=f"health: {shown}",
+        line=f"health: {listed}",
         warnings=[warning for warning in warnings if warning is not None],
     )
 

@@ -65,37 +65,37 @@ def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
     return run_job(spec, options, body)
 
 
-def _write(record: JobRecord, config: LabelErrorsConfig, found: LabelErrors) -> None:
-    output, results = Path(config.output), found.results
+def _write(record: JobRecord, config: LabelErrorsConfig, errors: LabelErrors) -> None:
+    output, results = Path(config.output), errors.results
     doubted = output / "label_errors.csv"
-    write_doubted_rows(doubted, found.doubted, found.inputs)
+    write_doubted_rows(doubted, errors.doubted, errors.inputs)
     corrections = output / CORRECTIONS
     write_corrections(
         corrections,
-        [Correction(0, row.line, row.label, row.suggested_label) for row in found.doubted],
-        [" | ".join(row.texts.values()) for row in found.doubted],
+        [Correction(0, row.line, row.label, row.suggested_label) for row in errors.doubted],
+        [" | ".join(row.texts.values()) for row in errors.doubted],
     )
     write_results(output, results)
     write_text_atomically(
-        output / REPORT, label_errors_page(config.train, found.doubted, len(results.predictions))
+        output / REPORT, label_errors_page(config.train, errors.doubted, len(results.predictions))
     )
     log_results(record.console, results)
     checked = len(results.predictions)
     record.console.info(
-        f"{quantity(len(found.doubted), 'doubtful label')} in {quantity(checked, 'row')}"
+        f"{quantity(len(errors.doubted), 'doubtful label')} in {quantity(checked, 'row')}"
     )
-    if found.unchecked:
+    if errors.unchecked:
         record.console.warn(
-            f"{quantity(found.unchecked, 'row')} not checked: no row of another fold has the label"
+            f"{quantity(errors.unchecked, 'row')} not checked: no row of another fold has the label"
         )
-    counts = row_counts(found.source)
+    counts = row_counts(errors.source)
     record.counts = {
         **counts,
         "train": counts,
         "rows_checked": checked,
-        "rows_unchecked": found.unchecked,
-        "rows_doubted": len(found.doubted),
-        "rejected": count_reasons(found.source.rejects),
+        "rows_unchecked": errors.unchecked,
+        "rows_doubted": len(errors.doubted),
+        "rejected": count_reasons(errors.source.rejects),
     }
     record.metrics = results.metrics
     record.made = [
@@ -105,4 +105,4 @@ def _write(record: JobRecord, config: LabelErrorsConfig, found: LabelErrors) -> 
         (str(output / "metrics.json"), "metrics of the models on rows they have not seen"),
         (str(output / "predictions.jsonl"), "label and out-of-fold prediction of every row"),
     ]
-    record.list_rejects(rejects_path(output), len(found.source.rejects))
+    record.list_rejects(rejects_path(output), len(errors.source.rejects))

@@ -91,9 +91,9 @@ def exact_neighbors(
     )
 
 
-def recall(found: Neighbors, exact: Neighbors) -> float:
+def recall(approximate: Neighbors, exact: Neighbors) -> float:
     """Return the mean fraction of the exact neighbors that were found (recall@k)."""
-    shared = (exact.rows[:, :, None] == found.rows[:, None, :]).any(axis=2)
+    shared = (exact.rows[:, :, None] == approximate.rows[:, None, :]).any(axis=2)
     return float(shared.mean())
 
 
@@ -153,15 +153,17 @@ def search_index(index: Any, queries: np.ndarray, k: int) -> Neighbors:
     return Neighbors(rows, scores)
 
 
-def write_results(path: str, found: Neighbors, queries: TextVectors, corpus: TextVectors) -> int:
+def write_results(
+    path: str, neighbors: Neighbors, queries: TextVectors, corpus: TextVectors
+) -> int:
     """Write a row for each neighbor, the nearest first; return the number of rows.
 
     Args:
         path: a .csv or .jsonl file.
-        found: neighbors of all queries.
+        neighbors: neighbors of all queries.
         queries, corpus: the texts, where they are known.
     """
-    rows = _rows(found, queries, corpus)
+    rows = _rows(neighbors, queries, corpus)
     with (
         replacing_file(path_of(path)) as aside,
         aside.open("w", encoding="utf-8", newline="") as stream,
@@ -172,11 +174,13 @@ def write_results(path: str, found: Neighbors, queries: TextVectors, corpus: Tex
             table.writerows(rows)
         else:
             stream.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    return int((found.rows != NONE).sum())
+    return int((neighbors.rows != NONE).sum())
 
 
-def _rows(found: Neighbors, queries: TextVectors, corpus: TextVectors) -> Iterator[dict[str, Any]]:
-    for query, (rows, scores) in enumerate(zip(found.rows, found.scores, strict=True)):
+def _rows(
+    neighbors: Neighbors, queries: TextVectors, corpus: TextVectors
+) -> Iterator[dict[str, Any]]:
+    for query, (rows, scores) in enumerate(zip(neighbors.rows, neighbors.scores, strict=True)):
         text = _text(queries.texts, query)
         for rank, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True), 1):
             if row != NONE:

@@ -285,9 +285,9 @@ def _extended(
     return dataclasses.replace(learned, pieces=found.pieces)
 
 
-def _saving_lines(found: ExtendedVocabulary) -> Iterator[str]:
+def _saving_lines(extended: ExtendedVocabulary) -> Iterator[str]:
     """Yield the entries that save most, and how many make up most of the saving."""
-    best = found.savings[:_SHOWN_ENTRIES]
+    best = extended.savings[:_SHOWN_ENTRIES]
     if not best:
         return
     width = max(len("entry"), *(len(each.entry) for each in best))
@@ -296,7 +296,7 @@ def _saving_lines(found: ExtendedVocabulary) -> Iterator[str]:
         yield (
             f"  {each.entry:{width}}  {each.uses:>9,}  {each.pieces_before:>13}  {each.tokens:>9,}"
         )
-    tokens = np.array([each.tokens for each in found.savings])
+    tokens = np.array([each.tokens for each in extended.savings])
     sums = np.cumsum(tokens)
     for share in _SHARES:
         number = int(np.searchsorted(sums, share * sums[-1])) + 1

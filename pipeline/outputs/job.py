@@ -279,7 +279,7 @@ def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:
 
     A mapping of reasons shows its sum, counts of a file its used rows.
     """
-    shown = []
+    lines = []
     for name, value in counts.items():
         number = value
         is_mapping = isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
@@ -288,5 +288,5 @@ def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:
         elif is_mapping:
             number = sum(value.values())
         if isinstance(number, int) and not isinstance(number, bool) and number:
-            shown.append((name.replace("_", " "), shown_number(number)))
-    return shown
+            lines.append((name.replace("_", " "), shown_number(number)))
+    return lines

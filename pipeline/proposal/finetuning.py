@@ -69,18 +69,18 @@ class Draft:
     Attributes:
         options: the section of the task.
         values: by key, in the order of writing.
-        given: keys that the user has set, which are kept.
+        given_keys: keys that the user has set, which are kept.
         reasons: comments by key.
     """
 
     options: type[FinetuneConfig]
     values: dict[str, Any]
-    given: frozenset[str]
+    given_keys: frozenset[str]
     reasons: dict[str, str]
 
     def config(self, **changes: Any) -> FinetuneConfig:
         """Return the section, with changes to keys that the user has not set."""
-        free = {key: value for key, value in changes.items() if key not in self.given}
+        free = {key: value for key, value in changes.items() if key not in self.given_keys}
         return build_section(self.options, {**self.values, **free})
 
 
@@ -108,10 +108,12 @@ def draft_config(
     required = {"task": task, "train": source, "init": init, "output": run}
     base = resolve(options, assignments=assignments, flags=required)
     keys = [text.partition("=")[0].partition(".")[2] for text in assignments]
-    given = {key: value for key, value in base.as_dict().items() if key in keys}
-    draft = Draft(options=options, values={**required, **given}, given=frozenset(given), reasons={})
-    encoding = str(given.get("encoding") or file_encoding(source) or "utf-8")
-    if encoding not in ("utf-8", given.get("encoding")):
+    values = {key: value for key, value in base.as_dict().items() if key in keys}
+    draft = Draft(
+        options=options, values={**required, **values}, given_keys=frozenset(values), reasons={}
+    )
+    encoding = str(values.get("encoding") or file_encoding(source) or "utf-8")
+    if encoding not in ("utf-8", values.get("encoding")):
         console.info(
             f"  encoding: not UTF-8, read as {encoding}; check that the examples are right"
         )
@@ -121,27 +123,27 @@ def draft_config(
         dialect = TableDialect.of(draft.config())
         blocks = read_table_blocks(source, dialect=dialect, block_rows=_ROWS, max_rows=_ROWS)
         block = next(block for block in blocks if block.rows)
-        if block.header is not None and "header" not in given:
+        if block.header is not None and "header" not in values:
             check_first_line(source, block.columns, block.rows)
         columns = sketch_columns(block.columns, block.rows)
-        table = TableSketch(path=source, columns=columns, given=given)
+        table = TableSketch(path=source, columns=columns, chosen=values)
         console.info(*column_lines(table))
         found = likely_columns(task, table)
         for key, names in table.rivals.items():
             listed = ", ".join(map(repr, names))
             console.info(f"  {key} {found[key]!r} is a guess; also possible: {listed}")
-        draft.values.update({key: found[key] for key in found if key not in given})
+        draft.values.update({key: found[key] for key in found if key not in values})
         draft.reasons.update(_column_reasons(found, table))
     return draft
 
 
-def _column_reasons(found: Mapping[str, Any], table: TableSketch) -> dict[str, str]:
+def _column_reasons(columns: Mapping[str, Any], table: TableSketch) -> dict[str, str]:
     reasons = {}
     for each in table.columns:
         reasons[each.name] = f"{each.distinct:,} different values"
         if each.words >= 2:
             reasons[each.name] = f"{each.words:.0f} words on average"
-    names = {key: name for key, name in found.items() if isinstance(name, str)}
+    names = {key: name for key, name in columns.items() if isinstance(name, str)}
     return {key: reasons[name] for key, name in names.items() if name in reasons}
 
 
@@ -214,7 +216,7 @@ def propose(
     held_out = 0.0 if widest.eval is not None else widest.eval_fraction
     settings, recipe = _settings(model.config, survey, widest, held_out)
     config = draft.config(**settings)
-    chosen = {key: value for key, value in settings.items() if key not in draft.given}
+    chosen = {key: value for key, value in settings.items() if key not in draft.given_keys}
     measured = surveyor.measure(config, _MEASURED_SECONDS, console)
     facts: dict[str, Any] = {
         "config": str(target),
@@ -231,7 +233,7 @@ def propose(
         **draft.reasons,
         **_reasons(recipe, survey, model.config, config.sequence_length),
     }
-    reasons = {key: reason for key, reason in reasons.items() if key not in draft.given}
+    reasons = {key: reason for key, reason in reasons.items() if key not in draft.given_keys}
     return _write(source, facts, measured, reasons, _shape(model.config), console)
 
 
@@ -339,7 +341,7 @@ def _recipe(
         max_seq_length=length,
         rows=survey.rows * (1 - held_out),
         sequences_per_row=survey.sequences_per_row,
-        given={key: value for key, value in values.items() if value is not None},
+        chosen_by_user={key: value for key, value in values.items() if value is not None},
         least_batch_size=config.gradient_accumulation_steps,
         stops_by_metric=config.early_stop_evals > 0,
     )

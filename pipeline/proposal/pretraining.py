@@ -108,12 +108,12 @@ def given_settings(
 
 
 def propose_settings(
-    given: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any], facts: CorpusFacts
+    user_settings: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any], facts: CorpusFacts
 ) -> tuple[dict[str, dict[str, Any]], PretrainingRecipe]:
     """Choose the settings of all sections.
 
     Args:
-        given: values of the user by section, which are kept.
+        user_settings: values of the user by section, which are kept.
         found: keys of both data jobs that the corpus decides.
         facts: the corpus.
 
@@ -124,15 +124,15 @@ def propose_settings(
         UsageError: a model is given, for which no size can be proposed.
     """
     is_paired = float(np.median(facts.document_sentences)) >= _SENTENCES_OF_PAIRS
-    vocab_size = given["vocab"].get("vocab_size", facts.vocab_size)
+    vocab_size = user_settings["vocab"].get("vocab_size", facts.vocab_size)
     # Without pairs, sequences are filled from several documents, however short these are.
     length = choose_length(facts.document_tokens) if is_paired else LENGTH
     recipe = choose_recipe(
-        given["train"].get("size") or choose_size(facts.tokens, vocab_size),
+        user_settings["train"].get("size") or choose_size(facts.tokens, vocab_size),
         tokens=facts.tokens,
-        max_seq_length=given["preprocess"].get("max_seq_length") or length,
-        batch_size=given["train"].get("batch_size"),
-        steps=given["train"].get("steps"),
+        max_seq_length=user_settings["preprocess"].get("max_seq_length") or length,
+        batch_size=user_settings["train"].get("batch_size"),
+        steps=user_settings["train"].get("steps"),
     )
     pairs = {} if is_paired else {"pair_task": "none"}
     proposed: dict[str, dict[str, Any]] = {
@@ -154,7 +154,10 @@ def propose_settings(
         # none that a resumed run could repeat. MosaicBERT and ModernBERT train without it, too.
         proposed["train"]["attention_probs_dropout_prob"] = 0.0
     settings = {
-        name: {**given[name], **{k: v for k, v in values.items() if k not in given[name]}}
+        name: {
+            **user_settings[name],
+            **{k: v for k, v in values.items() if k not in user_settings[name]},
+        }
         for name, values in proposed.items()
     }
     if {"model_config", "init"} & settings["train"].keys():
@@ -252,10 +255,10 @@ def propose_pretraining(
         source = texts_inside
     files = match_files((source,))
     target = config_file(output or f"{_stem(source)}-pretrain.yaml", overwrite=overwrite)
-    given = given_settings(source, target, assignments)
+    user_settings = given_settings(source, target, assignments)
     console.info(f"{source}: looking at {quantity(len(files), 'file')}")
-    facts, found = _look(files, given["preprocess"], console)
-    settings, recipe = propose_settings(given, found, facts)
+    facts, found = _look(files, user_settings["preprocess"], console)
+    settings, recipe = propose_settings(user_settings, found, facts)
     seconds, measured, time = _estimate(settings, console)
     shape = shape_line(sized_config(recipe.size, settings["vocab"]["vocab_size"]))
     console.info(f"  model       {recipe.size}: {shape}")
@@ -268,7 +271,9 @@ def propose_pretraining(
         commented_yaml(
             name,
             settings[name],
-            reasons={key: why for key, why in reasons[name].items() if key not in given[name]},
+            reasons={
+                key: why for key, why in reasons[name].items() if key not in user_settings[name]
+            },
             heading=(*commands, about, f"{time}.") if name == "vocab" else (),
             hints=(f"All keys: bert-pipeline {name} --help-all",),
         )
@@ -291,13 +296,13 @@ def propose_pretraining(
 
 
 def _look(
-    files: list[FileInfo], given: Mapping[str, Any], console: Console
+    files: list[FileInfo], settings: Mapping[str, Any], console: Console
 ) -> tuple[CorpusFacts, dict[str, Any]]:
     """Survey a corpus; also return the settings of both data jobs that it decides."""
     guess = file_encoding(files[0].path) if Path(files[0].path).is_file() else None
-    encoding = str(given.get("encoding") or guess or "utf-8")
+    encoding = str(settings.get("encoding") or guess or "utf-8")
     found: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
-    config = build_section(PreprocessConfig, {**given, **found})
+    config = build_section(PreprocessConfig, {**settings, **found})
     corpus = understand_corpus(config, files)
     facts = look_at_corpus(config, files, corpus.layouts)
     if facts.duplicates or facts.similar > _MANY_SIMILAR:

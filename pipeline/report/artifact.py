@@ -131,12 +131,12 @@ def input_facts(inputs: list[dict[str, Any]]) -> list[Fact]:
     facts = []
     for key, items in groups.items():
         name = "input" if key == "input" else f"input {key}"
-        shown = items if len(items) <= _INPUTS_SHOWN + 1 else items[:_INPUTS_SHOWN]
+        listed = items if len(items) <= _INPUTS_SHOWN + 1 else items[:_INPUTS_SHOWN]
         facts += [
             (name, f"{item['path']}  {shown_size(item['bytes'])}  sha256 {item['sha256'][:12]}")
-            for item in shown
+            for item in listed
         ]
-        more = len(items) - len(shown)
+        more = len(items) - len(listed)
         if more:
             total = f"{len(items):,} in all, {shown_size(sum(item['bytes'] for item in items))}"
             facts.append((name, f"and {more:,} more; {total}"))
@@ -276,11 +276,11 @@ def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
 
     differences = list(file_differences(path, outputs, is_within_budget))
     if differences:
-        shown = ", ".join(differences[:_FILES_SHOWN])
+        named = ", ".join(differences[:_FILES_SHOWN])
         more = len(differences) - _FILES_SHOWN
         return (
             f"warning: {len(differences)} of {quantity(len(outputs), 'file')} changed or missing: "
-            f"{shown}{f' and {more:,} more' if more > 0 else ''}"
+            f"{named}{f' and {more:,} more' if more > 0 else ''}"
         )
     how = "by SHA-256" if hashed == len(outputs) else f"by size, {hashed:,} also by SHA-256"
     return f"outputs: {quantity(len(outputs), 'file')} unchanged (compared {how})"

@@ -69,7 +69,7 @@ def html_document(
     Returns:
         The page, which fetches nothing and runs no script.
     """
-    shown = "".join(each if isinstance(each, str) else section_html(each) for each in content)
+    body = "".join(each if isinstance(each, str) else section_html(each) for each in content)
     css = "".join(map(style_sheet, ("page", *sheets))) + style
     policy = _POLICY + ("'self'" if has_form else "'none'")
     return (
@@ -78,7 +78,7 @@ def html_document(
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>\n{css}</style></head>\n<body><main>"
-        f'<h1>{escape(title)}</h1>\n<div class="sections">{shown}</div></main></body></html>\n'
+        f'<h1>{escape(title)}</h1>\n<div class="sections">{body}</div></main></body></html>\n'
     )
 
 
@@ -95,13 +95,15 @@ def section_html(section: Section, *, level: int = 2) -> str:
         case HistogramSection():
             content = _histogram(section)
         case ExamplesSection():
-            shown = "".join(map(_example, section.examples))
+            examples = "".join(map(_example, section.examples))
             legend = "".join(
                 f'<span><mark class="{kind}">{kind}</mark> {escape(meaning)}</span>'
                 for kind, meaning in section.legend.items()
             )
-            legend = f'<p class="legend">{legend}</p>' if shown and legend else ""
-            content = f'{legend}<ol class="examples">{shown}</ol>' if shown else "<p>None.</p>"
+            legend = f'<p class="legend">{legend}</p>' if examples and legend else ""
+            content = (
+                f'{legend}<ol class="examples">{examples}</ol>' if examples else "<p>None.</p>"
+            )
     note = f'<p class="note">{escape(section.note)}</p>' if section.note else ""
     kind = ' class="narrow"' if _is_narrow(section) else ""
     title = escape(sentence_case(section.title))
@@ -228,10 +230,10 @@ def table_cell(value: Any, kind: CellKind, *, is_first: bool = False, scale: flo
     if kind == "number":
         return f'<td class="number">{value:.4g}</td>'
     width = 100 * min(max(float(value) / (scale or 1.0), 0.0), 1.0)
-    shown = {"percent": f"{100 * value:.2f}", "share": _percent(value)}.get(kind, f"{value:.4f}")
+    number = {"percent": f"{100 * value:.2f}", "share": _percent(value)}.get(kind, f"{value:.4f}")
     return (
         f'<td class="number fraction"><span class="bar" style="width:{width:.1f}%"></span>'
-        f"<span>{shown}</span></td>"
+        f"<span>{number}</span></td>"
     )
 
 
@@ -305,9 +307,9 @@ def marked_html(text: str, marks: Sequence[Mark]) -> str:
     pieces = []
     for begin, end in itertools.pairwise(cuts):
         here = [mark for mark in inside if mark.start <= begin < mark.end]
-        shown = escape(text[begin:end])
+        marked = escape(text[begin:end])
         if not here:
-            pieces.append(shown)
+            pieces.append(marked)
             continue
         kinds = {mark.kind for mark in here}
         kind = "both" if {"missed", "wrong"} <= kinds else here[0].kind
@@ -316,7 +318,7 @@ def marked_html(text: str, marks: Sequence[Mark]) -> str:
             for mark in here
             if mark.label and mark.end == end
         )
-        pieces.append(f'<mark class="{kind}">{shown}{labels}</mark>')
+        pieces.append(f'<mark class="{kind}">{marked}{labels}</mark>')
     return "".join(pieces)
 
 

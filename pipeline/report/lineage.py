@@ -146,7 +146,7 @@ def finished(made: Made) -> datetime:
 def lineage_lines(made: Made) -> list[str]:
     """Write the lineage as an indented list; what was shown once is not repeated."""
     lines = [f"{made.path}: {_how_made(made)}"]
-    shown: set[Path] = set()
+    listed: set[Path] = set()
 
     def add(step: Made, indent: str) -> None:
         lines.extend(
@@ -154,10 +154,10 @@ def lineage_lines(made: Made) -> list[str]:
             f"{rule['dropped']:,} {rule['of']} dropped"
             for rule in step.manifest.get("rules", [])
         )
-        if step.sources and step.path.resolve() in shown:
+        if step.sources and step.path.resolve() in listed:
             lines.append(f"{indent}(its inputs are above)")
             return
-        shown.add(step.path.resolve())
+        listed.add(step.path.resolve())
         for source in step.sources:
             how = "" if source.made is None else f"; {_how_made(source.made)}"
             lines.append(

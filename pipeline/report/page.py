@@ -120,13 +120,13 @@ def _raw_facts(manifest: Mapping[str, Any]) -> Iterator[str]:
         "seconds": measured_facts(manifest.get("timings", {})),
         "versions": setting_facts(manifest.get("versions", {})),
     }
-    shown = "".join(
+    rows = "".join(
         folded(f"{sentence_case(name)} ({len(facts):,})", _table(name, _joined(facts)))
         for name, facts in tables.items()
         if facts
     )
-    if shown:
-        yield f"<section><h2>Manifest</h2>{shown}</section>\n"
+    if rows:
+        yield f"<section><h2>Manifest</h2>{rows}</section>\n"
 
 
 def corpus_page(corpus: Corpus, name: str, *, samples: int) -> str:
@@ -234,12 +234,12 @@ def _at_best(ceiling: Mapping[str, Any] | None, name: str) -> str:
 
 
 def _first_predictions(predictions: Sequence[Mapping[str, Any]]) -> TableSection:
-    shown = predictions[:MOST_EXAMPLES]
-    names = list(dict.fromkeys(name for row in shown for name in row))
+    first = predictions[:MOST_EXAMPLES]
+    names = list(dict.fromkeys(name for row in first for name in row))
     return TableSection(
         title="First predictions",
         columns=tuple((name, "text") for name in names),
-        rows=[[_as_text(row[name]) if name in row else None for name in names] for row in shown],
+        rows=[[_as_text(row[name]) if name in row else None for name in names] for row in first],
         note="All are in predictions.jsonl.",
     )
 

@@ -282,9 +282,9 @@ def _curve(line: Line, xs: np.ndarray, ys: np.ndarray) -> str:
     )
 
 
-def _point_bounds(values: np.ndarray, given: tuple[float, float] | None) -> tuple[float, float]:
+def _point_bounds(values: np.ndarray, fixed: tuple[float, float] | None) -> tuple[float, float]:
     """Return bounds of an axis that has room, also for a single value."""
-    low, high = given or (float(values.min()), float(values.max()))
+    low, high = fixed or (float(values.min()), float(values.max()))
     margin = max(0.5, 1e-3 * abs(low))  # of one value, however large
     return (low, high) if high > low else (low - margin, high + margin)
 

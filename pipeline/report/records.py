@@ -92,8 +92,8 @@ def summarize_records(path: str | Path, *, samples: int) -> list[SplitSummary]:
     summaries = []
     for split in ("train", "eval"):
         if data.paths(split):
-            shown = samples if split == "train" else 0
-            summaries.append(_summarize(split, data, vocab, shown))
+            wanted = samples if split == "train" else 0
+            summaries.append(_summarize(split, data, vocab, wanted))
         else:
             summaries.append(SplitSummary(split, ["no shards"]))
     return summaries
@@ -234,8 +234,8 @@ def _token_text(token: ShownToken) -> str:
         return token.text
     if token.target == token.text:
         return f"[{token.text}]"
-    shown = "MASK" if token.text == "[MASK]" else token.text
-    return f"[{shown}→{token.target}]"
+    text = "MASK" if token.text == "[MASK]" else token.text
+    return f"[{text}→{token.target}]"
 
 
 def _first_rows(split: str, data: PretrainingData, vocab: list[str]) -> dict[str, np.ndarray]:

@@ -41,14 +41,14 @@ def records_sections(
     summaries = summarize_records(folder, samples=samples)
     content: list[Section | str] = [tiles_html(_headline(manifest))]
     for number, summary in enumerate(summaries):
-        shown = _split_sections(summary)
+        sections = _split_sections(summary)
         if number:  # the held-out records look like those for training
-            parts = (each if isinstance(each, str) else section_html(each) for each in shown)
+            parts = (each if isinstance(each, str) else section_html(each) for each in sections)
             content.append(
                 folded(f"{summary.name} records", f'<div class="sections">{"".join(parts)}</div>')
             )
         else:
-            content += shown
+            content += sections
     return content + _corpus_sections(folder, manifest, samples=samples)
 
 
@@ -94,8 +94,8 @@ def _example_html(example: ShownExample) -> str:
 
 
 def _segment_html(tokens: list[ShownToken]) -> str:
-    shown = map(_token_html, tokens)
-    return "".join(each[2:] if each.startswith("##") else f" {each}" for each in shown).lstrip()
+    pieces = map(_token_html, tokens)
+    return "".join(each[2:] if each.startswith("##") else f" {each}" for each in pieces).lstrip()
 
 
 def _token_html(token: ShownToken) -> str:
@@ -165,13 +165,13 @@ def _evidence(manifest: Mapping[str, Any], *, samples: int) -> Iterator[Section 
 def _tally(table: TableSection) -> Iterator[Section | str]:
     """Show the most frequent names of a tally with their shares, and fold the others away."""
     total = sum(number for _, number in table.rows)
-    shown = dataclasses.replace(
+    section = dataclasses.replace(
         table,
         columns=(*table.columns, ("of all", "share")),
         rows=[[name, number, number / total] for name, number in table.rows],
     )
-    yield dataclasses.replace(shown, rows=shown.rows[:_MOST_NAMES])
-    more = shown.rows[_MOST_NAMES:]
+    yield dataclasses.replace(section, rows=section.rows[:_MOST_NAMES])
+    more = section.rows[_MOST_NAMES:]
     if more:
-        rest = dataclasses.replace(shown, rows=more, title=f"{table.title}, the others")
+        rest = dataclasses.replace(section, rows=more, title=f"{table.title}, the others")
         yield folded(f"{len(more):,} more {table.title.lower()}", table_html(rest))

@@ -17,10 +17,10 @@ _MLM_LOSS = "mlm_loss"
 def run_headline(manifest: Mapping[str, Any]) -> str:
     """Render the verdict on a finished run, and its tiles: best metric, steps, time, rows."""
     found = verdict(manifest)
-    shown = f'<p class="verdict">{escape(found)}</p>' if found else ""
+    paragraph = f'<p class="verdict">{escape(found)}</p>' if found else ""
     best = BestModel.of_manifest(dict(manifest))
     chosen = None if best is None else best.metric
-    return f"{shown}{tiles_html(_tiles(manifest, best), chosen=chosen)}"
+    return f"{paragraph}{tiles_html(_tiles(manifest, best), chosen=chosen)}"
 
 
 def verdict(manifest: Mapping[str, Any]) -> str | None:

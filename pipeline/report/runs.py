@@ -79,9 +79,9 @@ class Run:
         check_files(self.path, {REPORT})
         _, _, content = page.read_text(encoding="utf-8").partition(_BEGIN)
         content = content.rpartition(_END)[0]
-        shown, training, _ = content.partition(TRAINING)
+        evaluation, training, _ = content.partition(TRAINING)
         if training:  # whose curves the page of runs has for all of them
-            content = f"{shown}</div>"
+            content = f"{evaluation}</div>"
         if foreign := FOREIGN.search(content):
             raise InputError(f"{page}: holds {foreign[0]}, which no report has; evaluate again")
         return content or None
@@ -184,15 +184,15 @@ def training_html(folder: Path, metric: str | None) -> str:
         name=folder.name, path=folder, command="finetune", config={}, manifest=None, lines=lines
     )
     curves = {name: list(_lines(run, 0, name)) for name in dict.fromkeys(("loss", metric)) if name}
-    shown = "".join(
+    plots = "".join(
         f"<div><h3>{escape(name)}</h3><figure>{line_plot(name, 'step', each)}</figure></div>"
         for name, each in curves.items()
         if each
     )
-    if not shown:
+    if not plots:
         return ""
     note = '<p class="note">Thin: training; thick with points: evaluation.</p>'
-    return f'{TRAINING}<h2>Training</h2>{note}<div class="plots">{shown}</div></section>\n'
+    return f'{TRAINING}<h2>Training</h2>{note}<div class="plots">{plots}</div></section>\n'
 
 
 def _key(runs: Sequence[Run]) -> str:

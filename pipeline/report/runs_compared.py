@@ -150,8 +150,8 @@ def _table(
         cells: list[Any] = [None, None, ""]
         if is_same and (changed := _compare(best, each)) is not None:
             cells = [changed.gained, changed.lost, changed.shown()]
-        shown = shown_measure(each.value, each.error)
-        rows.append([each.run.name, shown, words[is_same], *cells])
+        measured = shown_measure(each.value, each.error)
+        rows.append([each.run.name, measured, words[is_same], *cells])
     return TableSection(
         title="Which run is best",
         columns=(

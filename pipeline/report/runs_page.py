@@ -55,7 +55,7 @@ def runs_page(
     names = ", ".join(run.name for run in runs)
     title = names if len(runs) <= _MOST_NAMED else quantity(len(runs), "run")
     noted = ((run, note) for run in runs for note in (run.manifest or {}).get("notes", []))
-    given = [*((text,) for text in texts), *pairs]
+    notes = [*((text,) for text in texts), *pairs]
     best = best_name(runs)
     return html_document(
         title,
@@ -73,10 +73,10 @@ def runs_page(
             ),
             *_histograms(runs),
             _evaluations(runs),
-            _texts(runs, given),
+            _texts(runs, notes),
         ],
         command="report",
-        sheets=("texts",) if given else (),
+        sheets=("texts",) if notes else (),
         style=plots_style(len(runs)),
     )
 
@@ -108,7 +108,7 @@ def _histograms(runs: Sequence[Run]) -> list[HistogramSection]:
 def _evaluations(runs: Sequence[Run]) -> str:
     """Render the evaluations of all runs, one level of headings lower."""
     found = [(number, run, run.evaluation_html()) for number, run in enumerate(runs)]
-    shown = "".join(
+    items = "".join(
         folded(
             run.name,
             html.replace("<h2>", "<h3>").replace("</h2>", "</h3>"),
@@ -118,7 +118,7 @@ def _evaluations(runs: Sequence[Run]) -> str:
         for number, run, html in found
         if html is not None
     )
-    return f"<h2>Evaluation</h2>\n{shown}" if shown else ""
+    return f"<h2>Evaluation</h2>\n{items}" if items else ""
 
 
 def _texts(runs: Sequence[Run], texts: Sequence[tuple[str, ...]]) -> str:

@@ -35,13 +35,13 @@ def text_html(texts: Sequence[str], readings: Sequence[tuple[int, str, Reading]]
     Returns:
         A section: predictions, guesses, nearest words and attention of each run.
     """
-    shown = "".join(
+    read_html = "".join(
         folded(name, _reading_html(reading), f' open class="text-of-run of-{number}"')
         for number, name, reading in readings
     )
     title = "Text" if len(texts) == 1 else "Pair of texts"
-    given = "".join(f'<p dir="auto">{escape(text)}</p>' for text in texts)
-    return f"<section><h2>{title}</h2>{given}{shown}</section>\n"
+    paragraphs = "".join(f'<p dir="auto">{escape(text)}</p>' for text in texts)
+    return f"<section><h2>{title}</h2>{paragraphs}{read_html}</section>\n"
 
 
 def _reading_html(reading: Reading) -> str:
@@ -102,10 +102,10 @@ def _guesses_html(reading: Reading) -> str:
 
 def _words_cell(words: Sequence[tuple[str, float]]) -> str:
     """Render words with their values in small print."""
-    shown = " ".join(
+    spans = " ".join(
         f"<span>{escape(word)} <small>{value:.2f}</small></span>" for word, value in words
     )
-    return f'<td class="bars-of-words">{shown}</td>'
+    return f'<td class="bars-of-words">{spans}</td>'
 
 
 def _neighbors_html(reading: Reading) -> str:

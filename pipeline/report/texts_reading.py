@@ -70,10 +70,10 @@ def predictions(
     path = str(trained.directory.path)
     declared = declared_task(settings, path)
     columns = {name: settings["columns"].get(name) for name in declared.inputs}
-    given = [name for name, column in columns.items() if column]
-    if len(given) != len(texts) or not all(isinstance(columns[name], str) for name in given):
+    names = [name for name, column in columns.items() if column]
+    if len(names) != len(texts) or not all(isinstance(columns[name], str) for name in names):
         return []
-    inputs = {name: [text] for name, text in zip(given, texts, strict=True)}
+    inputs = {name: [text] for name, text in zip(names, texts, strict=True)}
     outputs = module.predict(
         {name: tf.constant(column) for name, column in inputs.items()},
         tf.constant(DEFAULT_BATCH_TOKENS, tf.int32),

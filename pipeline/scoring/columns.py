@@ -245,7 +245,9 @@ class ScoringColumns:
 def scoring_columns(
     config: ScoreConfig,
     task: Mapping[str, Any] | None,
-    find_words: Callable[[str | None, str | None], str | None] = lambda given, known: None,
+    find_words: Callable[[str | None, str | None], str | None] = lambda columns_by_input, known: (
+        None
+    ),
     has_column: Callable[[str], bool] = lambda name: True,
 ) -> ScoringColumns:
     """Return the columns that a config names; the others are the model's own.
@@ -274,12 +276,14 @@ def scoring_columns(
     read = [name for name in declared.inputs if known.get(name) is not None]
     lists = [name for name in read if isinstance(known[name], tuple)]
     words = declared.words
-    given = given_columns(config, [*read, *([] if words is None else [words.column])], lists=lists)
-    sources = {name: given.get(name, known[name]) for name in read}
+    columns_by_input = given_columns(
+        config, [*read, *([] if words is None else [words.column])], lists=lists
+    )
+    sources = {name: columns_by_input.get(name, known[name]) for name in read}
     empty = [
         name
         for name in declared.optional_inputs(task)
-        if name in sources and name not in given and not has_column(sources[name])
+        if name in sources and name not in columns_by_input and not has_column(sources[name])
     ]
     columns = ScoringColumns(
         sources={name: column for name, column in sources.items() if name not in empty},
@@ -292,11 +296,11 @@ def scoring_columns(
         label_sets=_label_sets(config),
         has_explanations=config.explain > 0,
     )
-    if words is not None and words.input not in given:
-        column = find_words(given.get(words.column), known.get(words.column))
+    if words is not None and words.input not in columns_by_input:
+        column = find_words(columns_by_input.get(words.column), known.get(words.column))
         if column is not None:
             columns = columns.of_words(words, column, task)
-    elif words is not None and words.column in given:
+    elif words is not None and words.column in columns_by_input:
         raise UsageError(
             f"{config.model}: reads {words.column} or {words.input}; name the column of one"
         )

@@ -66,8 +66,8 @@ class TryPage:
                 f'<p class="warning">too long for the model: '
                 f"{quantity(tried.lost_tokens, 'token')} cut off</p>"
             )
-        shown = predictions_html(declared.predictions, tried, noun=noun)
-        return f'{lost}{shown}<p class="note">Computed in {1000 * seconds:,.0f} ms.</p>'
+        predictions = predictions_html(declared.predictions, tried, noun=noun)
+        return f'{lost}{predictions}<p class="note">Computed in {1000 * seconds:,.0f} ms.</p>'
 
     def _page(self, texts: Mapping[str, str], result: str) -> str:
         """Return the form with what was typed; the first empty input has the focus."""
@@ -115,9 +115,9 @@ def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: s
     Returns:
         Values, the input with its predicted places marked, probabilities, and tables of records.
     """
-    shown = [field for field in fields if not field.is_extra]
-    scalars = [field for field in shown if not _is_structured(tried.predictions[field.name])]
-    parts = [_scalars(scalars, tried), _marked_places(shown, tried)]
+    main = [field for field in fields if not field.is_extra]
+    scalars = [field for field in main if not _is_structured(tried.predictions[field.name])]
+    parts = [_scalars(scalars, tried), _marked_places(main, tried)]
     if tried.ranking is not None:
         columns: tuple[tuple[str, CellKind], ...] = ((noun, "text"), ("probability", "fraction"))
         parts.append(_table(f"{noun} probabilities", columns, tried.ranking))

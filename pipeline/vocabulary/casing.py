@@ -46,7 +46,7 @@ def with_casing(config: ConfigType, source: str, vocab: Sequence[str]) -> tuple[
 
 
 def decide_lowercase(
-    asked: Lowercase | None, source: str, vocab: Sequence[str]
+    wanted: Lowercase | None, source: str, vocab: Sequence[str]
 ) -> tuple[Lowercase, str]:
     """Decide whether to lower-case texts before looking them up in a vocabulary.
 
@@ -54,7 +54,7 @@ def decide_lowercase(
     either, its entries.
 
     Args:
-        asked: what the user wants; None to follow the vocabulary.
+        wanted: what the user wants; None to follow the vocabulary.
         source: file of the vocabulary.
         vocab: its entries.
 
@@ -67,16 +67,16 @@ def decide_lowercase(
     recorded = _recorded_lowercase(source)
     if recorded is not None:
         lowercase, where = recorded
-        if asked not in (None, lowercase):
-            raise UsageError(_contradiction(source, lowercase, where, asked))
+        if wanted not in (None, lowercase):
+            raise UsageError(_contradiction(source, lowercase, where, wanted))
         return lowercase, ""
     casing = vocabulary_casing(vocab)
     has_small_letters = any(entry != entry.upper() for entry in vocab if entry[0] != "[")
     is_lowercase = has_small_letters and not casing.is_cased and not casing.has_accents
-    if (asked and casing.is_cased) or (asked is False and is_lowercase):
-        raise UsageError(_contradiction(source, not casing.is_cased, casing.reason, asked))
-    if asked is not None:
-        return asked, ""
+    if (wanted and casing.is_cased) or (wanted is False and is_lowercase):
+        raise UsageError(_contradiction(source, not casing.is_cased, casing.reason, wanted))
+    if wanted is not None:
+        return wanted, ""
     if not casing.is_cased:
         return True, ""
     return False, (
@@ -109,9 +109,9 @@ def _lowercase_in(settings: Mapping[str, Any]) -> Lowercase:
     return lowercase_of(settings["lowercase"], settings.get("keep_accents"))
 
 
-def _contradiction(source: str, lowercase: Lowercase, why: str, asked: Lowercase) -> str:
+def _contradiction(source: str, lowercase: Lowercase, why: str, wanted: Lowercase) -> str:
     made = {False: "cased", True: "lower-cased", KEEP_ACCENTS: "lower-cased, with accents"}
-    flag = {False: "--cased", True: "--lowercase", KEEP_ACCENTS: "--keep-accents"}[asked]
+    flag = {False: "--cased", True: "--lowercase", KEEP_ACCENTS: "--keep-accents"}[wanted]
     return (
         f"{source}: the vocabulary is {made[lowercase]} ({why}), so {flag} would make many words "
         f"[UNK]; leave {flag} out, or give another vocabulary"

@@ -94,9 +94,9 @@ def replacement_faults(config: Section) -> Iterator[str]:
     """Yield what is wrong with the key `mask_replacements`."""
     fractions = config.mask_replacements  # type: ignore[attr-defined]
     if len(fractions) != len(DEFAULT_REPLACEMENTS) or abs(sum(fractions) - 1) > _SUM_TOLERANCE:
-        given = ", ".join(f"{fraction:g}" for fraction in fractions)
+        listed = ", ".join(f"{fraction:g}" for fraction in fractions)
         yield (
-            f"mask_replacements: is [{given}]; give three fractions with the sum 1: of the masked "
+            f"mask_replacements: is [{listed}]; give three fractions with the sum 1: of the masked "
             "tokens that become [MASK], become a random token, and stay"
         )
 

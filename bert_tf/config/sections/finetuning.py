@@ -120,11 +120,11 @@ def _best_metric_option(metrics: str, default: str) -> Any:
     )
 
 
-def names_in(given: tuple[str, ...]) -> tuple[str, ...]:
+def names_in(values: tuple[str, ...]) -> tuple[str, ...]:
     """Split names that are given in one text with commas."""
-    if len(given) != 1:
-        return given
-    names = (part.strip() for part in given[0].split(","))
+    if len(values) != 1:
+        return values
+    names = (part.strip() for part in values[0].split(","))
     return tuple(name for name in names if name)
 
 

@@ -144,5 +144,5 @@ class LoopSection(Section):
     def with_dropout(self, model: BertConfig) -> BertConfig:
         """Return the model with the dropout rates that were given."""
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return model.replace(**given)
+        rates = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return model.replace(**rates)

@@ -43,9 +43,9 @@ def take_heads(
                 if number < 0:
                     taken[:] = 0
                     continue
-                given = projected[number, part, head]
+                source = projected[number, part, head]
                 for index in range(size):
-                    taken[index] = narrow(wide(given[index]) + wide(added[index]), given[index])
+                    taken[index] = narrow(wide(source[index]) + wide(added[index]), source[index])
 
 
 @numba.njit(**KERNEL)
@@ -74,11 +74,11 @@ def take_heads_gradient(
                 number = row * length + place if is_padded else numbers[row, place]
                 if number < 0:
                     continue
-                given = upstream[row, head, place]
+                source = upstream[row, head, place]
                 taken = projected_gradient[number, part, head]
                 for index in range(size):
-                    taken[index] = given[index]
-                    summed[index] += wide(given[index])
+                    taken[index] = source[index]
+                    summed[index] += wide(source[index])
 
 
 @functools.cache

@@ -81,7 +81,7 @@ class TableSketch:
 
     path: str  # the table
     columns: tuple[ColumnSketch, ...]  # in its order
-    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # column by config key
+    chosen: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # column by config key
     # Other columns that fit, by config key, where the likeliest had no usual name
     rivals: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
@@ -119,8 +119,8 @@ class TableSketch:
             rank: the lowest of the columns that fit is taken; None to choose only by names.
             taken: columns already in use.
         """
-        if self.given.get(key) is not None:
-            return str(self.given[key])
+        if self.chosen.get(key) is not None:
+            return str(self.chosen[key])
         others = set(taken)
         fitting = [each for each in self.columns if each.name not in others and fits(each)]
         by_name = {each.name.lower(): each.name for each in reversed(fitting)}

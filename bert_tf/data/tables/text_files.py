@@ -248,8 +248,10 @@ def _check_is_text(path: str | Path, sample: bytes, encoding: str) -> None:
         raise InputError(f"{path}: is {name}, not text; {advice}")
     found = escaping_encoding(sample)
     if found is not None and not encoding.startswith("iso2022"):
-        given = "UTF-8" if encoding == "utf-8-sig" else encoding
-        raise InputError(f"{path}: is {found.upper()}, not {given}; give --encoding {found}")
+        encoding_name = "UTF-8" if encoding == "utf-8-sig" else encoding
+        raise InputError(
+            f"{path}: is {found.upper()}, not {encoding_name}; give --encoding {found}"
+        )
     is_odd = has_too_many_controls(sample)
     if not is_odd and (b"\0" not in sample or is_utf8(sample)):
         return

@@ -243,7 +243,7 @@ def _check_post_processor(path: Path, processor: Any, vocab: list[str]) -> None:
             for piece, number in ids.items()
         },
     }
-    given = processor if isinstance(processor, dict) else {}
-    is_bert_template = {key: given.get(key) for key in template} == template
-    if given != bert and not is_bert_template:
+    settings = processor if isinstance(processor, dict) else {}
+    is_bert_template = {key: settings.get(key) for key in template} == template
+    if settings != bert and not is_bert_template:
         raise _unsupported(path, "post_processor", processor)

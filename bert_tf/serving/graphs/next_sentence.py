@@ -35,9 +35,9 @@ class NextSentenceModule(TextModule):
             tf.TensorSpec([2], tf.float32),
         )
         lengths = tf.cast(word_ids.row_lengths(), tf.int32)
-        given = tf.cast(first.row_lengths() + second.row_lengths(), tf.int32)
+        tokens = tf.cast(first.row_lengths() + second.row_lengths(), tf.int32)
         return {
             "predicted_score": tf.nn.softmax(logits, axis=-1)[:, 0],
-            LOST_TOKENS: given + _SPECIALS - lengths,
+            LOST_TOKENS: tokens + _SPECIALS - lengths,
             ROW_TOKENS: lengths,
         }

@@ -98,10 +98,10 @@ def window_rows(
     context_starts = tf.gather(contexts.row_starts(), question) + tf.cast(start, tf.int64)
     positions = tf.ragged.range(context_starts, context_starts + tf.cast(length, tf.int64))
     part = tf.gather(contexts.flat_values, positions)
-    asked = tf.gather(questions, question)
+    question_tokens = tf.gather(questions, question)
     cls = tf.fill([tf.size(question), 1], tokenizer.cls_id)
     sep = tf.fill([tf.size(question), 1], tokenizer.sep_id)
-    left, right = tf.concat([cls, asked, sep], axis=1), tf.concat([part, sep], axis=1)
+    left, right = tf.concat([cls, question_tokens, sep], axis=1), tf.concat([part, sep], axis=1)
     return WindowRows(
         word_ids=tf.concat([left, right], axis=1),
         type_ids=tf.concat([tf.zeros_like(left), tf.ones_like(right)], axis=1),
@@ -374,10 +374,10 @@ class QuestionAnswerer(TextModule):
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         lengths, contexts = self._lengths, texts["context"]
-        asked = self.tokenizer.tokenize(texts["question"])[:, : lengths.max_query_length]
+        question_tokens = self.tokenizer.tokenize(texts["question"])[:, : lengths.max_query_length]
         tokens, starts, ends = self.tokenizer.tokenize_with_offsets(contexts)
         rows = window_rows(
-            asked,
+            question_tokens,
             tokens,
             max_seq_length=lengths.max_seq_length,
             doc_stride=lengths.doc_stride,

@@ -363,7 +363,7 @@ def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> d
     """
     from bert_tf.data.tables.value_forms import PAIRS  # Arrow: help needs none
 
-    if table.given.get("text_column") is None and table.given.get("text_pair_column") is None:
+    if table.chosen.get("text_column") is None and table.chosen.get("text_pair_column") is None:
         by_name = {each.name.lower(): each for each in table.columns if each.name not in taken}
         for first, second in PAIRS:
             pair = by_name.get(first), by_name.get(second)
@@ -377,7 +377,7 @@ def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> d
         rank=by_length,
         taken=taken,
     )
-    pair_column = table.given.get("text_pair_column")
+    pair_column = table.chosen.get("text_pair_column")
     return {"text_column": text} | ({"text_pair_column": pair_column} if pair_column else {})
 
 

@@ -90,16 +90,16 @@ def label_table(labels: Sequence[str], rows: Mapping[str, LabelRows]) -> Iterato
         rows: counts of each file by its heading, `training` and so on.
     """
     columns = [(name, each.counts) for name, each in rows.items()]
-    shown = labels
+    named = labels
     if len(labels) > _SHOWN_LABELS:
-        shown = [label for label, _ in columns[0][1].most_common(_SHOWN_LABELS)]
-    names = [shown_label(label) for label in shown]
+        named = [label for label, _ in columns[0][1].most_common(_SHOWN_LABELS)]
+    names = [shown_label(label) for label in named]
     width = max(len(name) for name in ("label", *names))
     yield f"  {'label':{width}}" + "".join(f"  {name:>10}" for name, _ in columns)
-    for label, name in zip(shown, names, strict=True):
+    for label, name in zip(named, names, strict=True):
         yield f"  {name:{width}}" + "".join(f"  {counts[label]:>10,}" for _, counts in columns)
-    if len(labels) > len(shown):
-        yield f"  and {quantity(len(labels) - len(shown), 'less frequent label')}"
+    if len(labels) > len(named):
+        yield f"  and {quantity(len(labels) - len(named), 'less frequent label')}"
 
 
 def suspicious_labels(rows: LabelRows) -> Iterator[str]:

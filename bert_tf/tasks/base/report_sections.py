@@ -415,9 +415,14 @@ def confidence_histogram(scores: Any, is_wrong: np.ndarray, note: str = "") -> H
     )
 
 
-def spread_points(number: int) -> np.ndarray:
-    """Choose points to draw, int64: all, or up to 1,000 evenly spread ones."""
-    return np.unique(np.linspace(0, number - 1, min(number, MOST_POINTS)).astype(np.int64))
+def spread_points(number: int) -> tuple[np.ndarray, str]:
+    """Choose the rows to draw as points: all, or up to 1,000 evenly spread ones.
+
+    Returns:
+        Indices of rows, int64, and a sentence for the note on how many they are; "" for all.
+    """
+    drawn = np.unique(np.linspace(0, number - 1, min(number, MOST_POINTS)).astype(np.int64))
+    return drawn, f"{len(drawn):,} of {number:,} rows. " if len(drawn) < number else ""
 
 
 _MEASURES = ("precision", "recall", "f1")
@@ -439,8 +444,8 @@ def label_section(
     added = more or {}
     names, measured = list(details["labels"]), list(details["labels"].values())
     order = sorted(range(len(names)), key=lambda number: -measured[number]["support"])
-    shown = sorted(order[:MOST_ROWS])
-    left = len(names) - len(shown)
+    rows = sorted(order[:MOST_ROWS])
+    left = len(names) - len(rows)
     return TableSection(
         title="Labels",
         columns=(
@@ -456,7 +461,7 @@ def label_section(
                 *(measured[number][name] for name in _MEASURES),
                 *(cells[number] for _, cells in added.values()),
             ]
-            for number in shown
+            for number in rows
         ],
         note=f"The most frequent ones; {left:,} more are in metrics.json." if left else "",
     )

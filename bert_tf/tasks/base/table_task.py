@@ -231,12 +231,12 @@ class TableTask(Task):
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         lists = ("label",) if self.has_label_lists else ()
-        given = given_columns(config, (*self.inputs(), "label"), lists=lists)
+        columns = given_columns(config, (*self.inputs(), "label"), lists=lists)
         fields = dict(
             zip(self.declaration.inputs, ("text_column", "text_pair_column"), strict=False),
             label="label_column",
         )
-        named = {fields[name]: given[name] for name in given}
+        named = {fields[name]: columns[name] for name in columns}
         is_optional = self.is_pair_optional and "text_pair_column" not in named
         return dataclasses.replace(self, **named, is_pair_optional=is_optional)
 

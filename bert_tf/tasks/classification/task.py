@@ -337,7 +337,7 @@ def _is_weight(text: str) -> bool:
 
 
 def class_weights(
-    asked: str, labels: Sequence[str], rows: Sequence[str], row_weights: Sequence[float]
+    option: str, labels: Sequence[str], rows: Sequence[str], row_weights: Sequence[float]
 ) -> tuple[float, ...]:
     """Return the weight of each label; () if all weigh 1.
 
@@ -345,7 +345,7 @@ def class_weights(
     weights for counts (scikit-learn, `compute_class_weight`); labels without rows weigh 1.
 
     Args:
-        asked: the option `--class-weights`.
+        option: the option `--class-weights`.
         labels: of the model, in order.
         rows: label of each training row.
         row_weights: of each training row.
@@ -354,18 +354,18 @@ def class_weights(
         InputError: `balanced`, but the rows of a label weigh 0.
         UsageError: the option names a label that no row has.
     """
-    if asked == NONE:
+    if option == NONE:
         return ()
-    if asked == BALANCED:
+    if option == BALANCED:
         return _balanced(labels, rows, row_weights)
-    given = parse_class_weights(asked)
-    unknown = [label for label in given if label not in labels]
+    named_weights = parse_class_weights(option)
+    unknown = [label for label in named_weights if label not in labels]
     if unknown:
         raise UsageError(
             f"--class-weights: no training row has the label {unknown[0]!r}; the labels are "
             f"{shown_labels(labels)}"
         )
-    return tuple(given.get(label, 1.0) for label in labels)
+    return tuple(named_weights.get(label, 1.0) for label in labels)
 
 
 def _balanced(

@@ -64,14 +64,14 @@ def label_set_metrics(
         measures: of each label, for the macro averages.
     """
     right = (gold & predicted).sum()
-    given = predicted.sum()
+    assigned = predicted.sum()
     there = gold.sum()
     macro = measures.macro_average()
     return {
-        "micro_f1": float(quotient(2 * right, given + there)),
+        "micro_f1": float(quotient(2 * right, assigned + there)),
         "macro_f1": macro["f1"],
         "samples_f1": float(row_f1(gold, predicted).mean()),
-        "micro_precision": float(quotient(right, given)),
+        "micro_precision": float(quotient(right, assigned)),
         "micro_recall": float(quotient(right, there)),
         "macro_precision": macro["precision"],
         "macro_recall": macro["recall"],

@@ -75,17 +75,17 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
 
     Finds the separator of labels, too, and columns of zeros and ones with a label each.
     """
-    given = table.given.get("label_column")
-    if given is not None:
-        columns = list(given)
+    label_column = table.chosen.get("label_column")
+    if label_column is not None:
+        columns = list(label_column)
     elif not any(each.is_label_list for each in table.columns):
         columns = [each.name for each in table.columns if each.binary]
     else:
         columns = []
     if len(columns) > 1:
         return {**likely_texts(table, taken=tuple(columns)), "label_column": columns}
-    if given is not None:
-        table = dataclasses.replace(table, given={**table.given, "label_column": columns[0]})
+    if label_column is not None:
+        table = dataclasses.replace(table, chosen={**table.chosen, "label_column": columns[0]})
     settings = labeled_texts(
         "a list of labels",
         names=_NAMES,

@@ -342,9 +342,9 @@ class MultiLabelTask(LabelTask):
         return has
 
 
-def _label_columns(given: str | tuple[str, ...]) -> dict[str, Any]:
+def _label_columns(label_column: str | tuple[str, ...]) -> dict[str, Any]:
     """Return fields of a task for the option `label_column`, one column or one for each label."""
-    columns = (given,) if isinstance(given, str) else given
+    columns = (label_column,) if isinstance(label_column, str) else label_column
     return {"label_column": columns[0], "label_columns": columns if len(columns) > 1 else ()}
 
 

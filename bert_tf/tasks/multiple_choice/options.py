@@ -109,9 +109,13 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
 
 def _choices(table: TableSketch) -> tuple[str, ...]:
     """Return the columns of the choices: those given, numbered ones, or one with lists."""
-    given = table.given.get("choices_column")
-    if given:
-        return tuple(given) if isinstance(given, list | tuple) else (str(given),)
+    choices_column = table.chosen.get("choices_column")
+    if choices_column:
+        return (
+            tuple(choices_column)
+            if isinstance(choices_column, list | tuple)
+            else (str(choices_column),)
+        )
     numbered = tuple(each.name for each in table.columns if _NUMBERED.fullmatch(each.name))
     if len(numbered) > 1:
         return numbered

@@ -99,8 +99,8 @@ class MultipleChoiceTask(Task):
         return ("context", *question, "choices")
 
     def with_columns(self, config: EvaluateConfig) -> Self:
-        given = given_columns(config, (*self.inputs(), "label"), lists=("choices",))
-        return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **given))
+        columns = given_columns(config, (*self.inputs(), "label"), lists=("choices",))
+        return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **columns))
 
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> ChoiceRows:
         return read_choices(

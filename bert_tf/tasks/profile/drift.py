@@ -186,12 +186,12 @@ class Drift:
             return (
                 f"{found}; something new in {SHOWN_CHANGE:.0%} of rows would show from {needed} on"
             )
-        shown = list({each.family: each for each in reversed(self.differences)}.values())[::-1]
-        shown = sorted(shown, key=lambda each: each.p_value)[:_SHOWN]
-        more = len(self.differences) - len(shown)
+        largest = list({each.family: each for each in reversed(self.differences)}.values())[::-1]
+        largest = sorted(largest, key=lambda each: each.p_value)[:_SHOWN]
+        more = len(self.differences) - len(largest)
         others = f"; and {more:,} more" if more else ""
         return (
-            f"differs from the training rows: {'; '.join(map(str, shown))}{others} "
+            f"differs from the training rows: {'; '.join(map(str, largest))}{others} "
             f"({needed} like these are enough to be sure)"
         )
 
@@ -247,11 +247,11 @@ class DriftReference:
         score = np.asarray(scores, np.float64).round(PROBABILITY_DIGITS)
         return self.predictions.counts(numbers, score)
 
-    def compare(self, found: Counts, vocab: Callable[[], Sequence[str]]) -> Drift:
+    def compare(self, counts: Counts, vocab: Callable[[], Sequence[str]]) -> Drift:
         """Compare the counts of a file.
 
         Args:
-            found: its counts.
+            counts: its counts.
             vocab: returns the entries of the vocabulary, to name tokens that differ.
         """
         families: list[int] = []
@@ -259,13 +259,13 @@ class DriftReference:
         if self.texts is not None:
             number = len(self.texts.counts)
             families += self.texts.measures.families
-            rows = np.full(number, found.text_rows), np.full(number, self.texts.rows)
-            sides.append((found.texts, rows[0], self.texts.counts, rows[1]))
+            rows = np.full(number, counts.text_rows), np.full(number, self.texts.rows)
+            sides.append((counts.texts, rows[0], self.texts.counts, rows[1]))
         if self.predictions is not None:
             families += self.predictions.families
-            of_found = self.predictions.totals(found.predictions, found.rows)
+            of_found = self.predictions.totals(counts.predictions, counts.rows)
             of_known = self.predictions.totals(self.predicted, self.evaluated)
-            sides.append((found.predictions, of_found, self.predicted, of_known))
+            sides.append((counts.predictions, of_found, self.predicted, of_known))
         new, new_rows, old, old_rows = (
             np.concatenate(each).astype(np.int64) for each in zip(*sides, strict=True)
         )
@@ -285,9 +285,9 @@ class DriftReference:
             known = 0, int(old_rows[first])
         needed = _rows_to_see(share, known, float(levels[first]))
         if len(order):  # of rows with one label, that many more rows are needed in all
-            needed = math.ceil(needed * found.rows / max(int(new_rows[first]), 1))
+            needed = math.ceil(needed * counts.rows / max(int(new_rows[first]), 1))
         return Drift(
-            rows=found.rows,
+            rows=counts.rows,
             differences=[
                 Difference(
                     name=names[place],
@@ -298,7 +298,7 @@ class DriftReference:
                 )
                 for place in order.tolist()
             ],
-            rows_needed=min(needed, found.rows) if len(order) else needed,
+            rows_needed=min(needed, counts.rows) if len(order) else needed,
             measured=self._measured(shares, expected),
         )
 

@@ -127,9 +127,9 @@ def _too_few(rows: EvaluatedRows, coverage: float, needed: int, counts: Sequence
         for label, count in zip(rows.labels, counts, strict=True)
         if count < needed
     ]
-    shown = ", ".join(short[:5]) + (f", and {len(short) - 5:,} more" if len(short) > 5 else "")
+    named = ", ".join(short[:5]) + (f", and {len(short) - 5:,} more" if len(short) > 5 else "")
     return (
         f"--coverage-by-label: a coverage of {coverage:g} needs "
-        f"{quantity(needed, 'evaluation row')} of each label; {shown}; {more}, or leave "
+        f"{quantity(needed, 'evaluation row')} of each label; {named}; {more}, or leave "
         "--coverage-by-label out"
     )

@@ -96,14 +96,14 @@ def encode_questions(
         lengths: in tokens; longer questions are cut.
     """
     whole = tokenizer.tokenize_with_characters(questions)
-    asked = _first_tokens(whole, lengths.max_query_length)
+    question_tokens = _first_tokens(whole, lengths.max_query_length)
     read = tokenizer.tokenize_with_characters(contexts)
     context_index = np.asarray(context_index, np.int64)
-    capacities = lengths.max_seq_length - 3 - asked.lengths
+    capacities = lengths.max_seq_length - 3 - question_tokens.lengths
     windows = cut_windows(read.lengths[context_index], capacities, stride=lengths.doc_stride)
     rows = window_rows(
         windows,
-        asked,
+        question_tokens,
         read,
         context_index,
         cls_id=tokenizer.cls_id,
@@ -111,12 +111,12 @@ def encode_questions(
     )
     # The tokens that a question loses are counted once, at its first window.
     lost_tokens = np.zeros(len(rows), np.int64)
-    first_windows = np.searchsorted(windows.question, np.arange(len(asked.lengths)))
-    lost_tokens[first_windows] = whole.lengths - asked.lengths
+    first_windows = np.searchsorted(windows.question, np.arange(len(question_tokens.lengths)))
+    lost_tokens[first_windows] = whole.lengths - question_tokens.lengths
     return QuestionRows(
         rows=dataclasses.replace(rows, lost_tokens=lost_tokens),
         windows=windows,
-        question_lengths=asked.lengths,
+        question_lengths=question_tokens.lengths,
         texts=contexts,
         contexts=read,
         context_index=context_index,

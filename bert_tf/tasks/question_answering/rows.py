@@ -168,19 +168,19 @@ class _Questions:
         self._context_index: list[int] = []
         self.rejects: list[Reject] = []
 
-    def add(self, found: FoundQuestion) -> bool:
+    def add(self, question: FoundQuestion) -> bool:
         """Keep a question or a reject; return whether its context is new."""
-        fault = found.fault or self._fault(found)
+        fault = question.fault or self._fault(question)
         if fault:
             reason, detail = fault
-            if self._names_questions and found.fault is None:
-                detail = f"question {found.id!r}" + (f": {detail}" if detail else "")
-            self.rejects.append(Reject(self._source, found.line, reason, detail))
+            if self._names_questions and question.fault is None:
+                detail = f"question {question.id!r}" + (f": {detail}" if detail else "")
+            self.rejects.append(Reject(self._source, question.line, reason, detail))
             return False
-        self._lines[found.id] = found.line
-        self._questions.append(found)
+        self._lines[question.id] = question.line
+        self._questions.append(question)
         known = len(self._contexts)
-        self._context_index.append(self._contexts.setdefault(found.context, known))
+        self._context_index.append(self._contexts.setdefault(question.context, known))
         return len(self._contexts) > known
 
     def build(self) -> Questions:
@@ -197,20 +197,20 @@ class _Questions:
             rejects=self.rejects,
         )
 
-    def _fault(self, found: FoundQuestion) -> Fault | None:
-        if found.id in self._lines:
-            return "duplicate question id", f"first at line {self._lines[found.id]}"
+    def _fault(self, question: FoundQuestion) -> Fault | None:
+        if question.id in self._lines:
+            return "duplicate question id", f"first at line {self._lines[question.id]}"
         for name in ("id", "question", "context"):
-            text = getattr(found, name)
+            text = getattr(question, name)
             if not text.strip():
                 return f"{name} is empty", ""
             if has_surrogates(text):
                 return f"{name} is not Unicode text", ""
-        if any(has_surrogates(answer.text) for answer in found.answers):
+        if any(has_surrogates(answer.text) for answer in question.answers):
             return "answer is not Unicode text", ""
-        if not self._check_offsets or not found.answers:
+        if not self._check_offsets or not question.answers:
             return None
-        return place_fault(found.answers[0], found.context)
+        return place_fault(question.answers[0], question.context)
 
 
 def place_fault(answer: Answer, context: str) -> Fault | None:

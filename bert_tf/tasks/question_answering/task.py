@@ -124,8 +124,8 @@ class QuestionAnsweringTask(Task):
         )
 
     def with_columns(self, config: EvaluateConfig) -> Self:
-        given = given_columns(config, ("question", "context", "answer"))
-        return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **given))
+        columns = given_columns(config, ("question", "context", "answer"))
+        return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **columns))
 
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Questions:
         return read_questions(

@@ -30,8 +30,7 @@ def sections(
     gold = task.gold(source)
     values = np.asarray(predicted["predicted_value"], np.float64)
     errors = values - gold
-    drawn = spread_points(len(gold))
-    shown = f"{len(drawn):,} of {len(gold):,} rows. " if len(drawn) < len(gold) else ""
+    drawn, tally = spread_points(len(gold))
     everything = np.concatenate([gold, values])
     yield PlotSection(
         title="Predictions",
@@ -41,7 +40,7 @@ def sections(
         y=values[drawn],
         bounds=(float(everything.min()), float(everything.max())),
         has_diagonal=True,
-        note=f"{shown}Right predictions are on the diagonal.",
+        note=f"{tally}Right predictions are on the diagonal.",
     )
     yield PlotSection(
         title="Residuals",
@@ -49,7 +48,7 @@ def sections(
         y_title="predicted - label",
         x=values[drawn],
         y=errors[drawn],
-        note=f"{shown}Where the points form a slope or a funnel, errors depend on the prediction.",
+        note=f"{tally}Where the points form a slope or a funnel, errors depend on the prediction.",
     )
     measures: dict[str, tuple[Any, np.ndarray]] = {
         "mean error": ("number", errors),

@@ -89,15 +89,15 @@ class RegressionTask(Student):
         return dataclasses.replace(self, target_mean=mean, target_scale=scale)
 
     def describe(self, sources: Mapping[str, Table]) -> Iterator[str]:
-        shown = {name: self.gold(table) for name, table in sources.items()}
-        yield f"  {self.label_column:<20.20}" + "".join(f"  {name:>10}" for name in shown)
+        golds = {name: self.gold(table) for name, table in sources.items()}
+        yield f"  {self.label_column:<20.20}" + "".join(f"  {name:>10}" for name in golds)
         for name, measure in (
             ("minimum", np.min),
             ("mean", np.mean),
             ("maximum", np.max),
             ("standard deviation", np.std),
         ):
-            cells = (f"{measure(numbers):>10.5g}" for numbers in shown.values())
+            cells = (f"{measure(numbers):>10.5g}" for numbers in golds.values())
             yield "  ".join([f"  {name:20}", *cells])
 
     def gold(self, table: Table) -> np.ndarray:

@@ -303,8 +303,8 @@ def write_doubted_rows(path: Path, rows: Sequence[DoubtedRow], inputs: Sequence[
         writer.writerow([*names, *inputs])
         for row in rows:
             cells = (getattr(row, name) for name in names)
-            shown = [
+            table_rows = [
                 round(cell, PROBABILITY_DIGITS) if isinstance(cell, float) else cell
                 for cell in cells
             ]
-            writer.writerow([*shown, *(row.texts[name] for name in inputs)])
+            writer.writerow([*table_rows, *(row.texts[name] for name in inputs)])

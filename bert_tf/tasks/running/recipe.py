@@ -71,7 +71,7 @@ def choose_recipe(
     max_seq_length: int,
     rows: float,
     sequences_per_row: float,
-    given: Mapping[str, Any],
+    chosen_by_user: Mapping[str, Any],
     least_batch_size: int = 1,
     stops_by_metric: bool = False,
 ) -> ChosenRecipe:
@@ -84,22 +84,22 @@ def choose_recipe(
         max_seq_length: tokens; long sequences get the smaller batch, which saves memory.
         rows: number of training rows, without those held out.
         sequences_per_row: mean number of windows of a row.
-        given: keys of the recipe that keep their value.
+        chosen_by_user: keys of the recipe that keep their value.
         least_batch_size: rows that a batch has to have, one for each of its micro-batches.
         stops_by_metric: whether `early_stop_evals` ends the run, so that the loss need not.
     """
     is_small = rows < FEW_ROWS or max_seq_length > _LONG
-    batch_size = given.get("batch_size", _SMALL_BATCH if is_small else _BATCH)
+    batch_size = chosen_by_user.get("batch_size", _SMALL_BATCH if is_small else _BATCH)
     batch_size = max(batch_size, least_batch_size)
     sequences = max(1, round(rows * sequences_per_row))
     epochs = math.ceil(ENOUGH_STEPS / math.ceil(sequences / batch_size))
-    is_open_ended = rows < FEW_ROWS and "epochs" not in given and not stops_by_metric
+    is_open_ended = rows < FEW_ROWS and "epochs" not in chosen_by_user and not stops_by_metric
     chosen = {
         "learning_rate": next(rate for width, rate in _RATES if model.hidden_size <= width),
         "epochs": min(max(_EPOCHS, epochs), _MOST_EPOCHS),
         "early_stop_loss": _DOUBLED if is_open_ended else 0.0,
     }
-    kept = {key: given[key] for key in chosen.keys() & given.keys()}
+    kept = {key: chosen_by_user[key] for key in chosen.keys() & chosen_by_user.keys()}
     return ChosenRecipe(batch_size=batch_size, sequences=sequences, **{**chosen, **kept})
 
 
@@ -122,39 +122,39 @@ def with_recipe(
     """
     former = former_defaults(config)
     values = {key: getattr(config, key) for key in former}
-    given = {key: value for key, value in values.items() if value is not None}
-    if len(given) == len(former):
+    chosen_by_user = {key: value for key, value in values.items() if value is not None}
+    if len(chosen_by_user) == len(former):
         return config
     num_rows = len(rows.train.source) + len(rows.unlabeled or ())
     kept = {
         **({} if num_rows < FEW_ROWS else former),
         **({} if rows.evaluation is not None else {"early_stop_loss": 0.0}),
-        **given,
+        **chosen_by_user,
     }
     recipe = choose_recipe(
         model,
         max_seq_length=max_seq_length,
         rows=num_rows,
         sequences_per_row=len(rows.train.rows) / num_rows,
-        given=kept,
+        chosen_by_user=kept,
         least_batch_size=config.gradient_accumulation_steps,
         stops_by_metric=config.early_stop_evals > 0,
     )
-    if not {"epochs", "batch_size", "learning_rate"} <= given.keys():
-        console.info(_line(recipe, num_rows, given))
+    if not {"epochs", "batch_size", "learning_rate"} <= chosen_by_user.keys():
+        console.info(_line(recipe, num_rows, chosen_by_user))
     return dataclasses.replace(config, **recipe.settings)
 
 
-def _line(recipe: ChosenRecipe, rows: int, given: Mapping[str, Any]) -> str:
+def _line(recipe: ChosenRecipe, rows: int, chosen_by_user: Mapping[str, Any]) -> str:
     """Say what was chosen for so many rows, what was given, and why."""
 
     def noted(key: str, text: str) -> str:
-        return f"{text} (given)" if key in given else text
+        return f"{text} (given)" if key in chosen_by_user else text
 
     steps = recipe.steps
     if rows >= FEW_ROWS:
         reason = f"the defaults from {FEW_ROWS:,} rows on"
-    elif "epochs" in given:
+    elif "epochs" in chosen_by_user:
         reason = f"{quantity(steps, 'step')}"
     elif recipe.epochs > _EPOCHS and steps >= ENOUGH_STEPS:
         reason = f"about {quantity(steps, 'step')}, as small files need"

@@ -170,7 +170,7 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     Raises:
         UsageError: a needed column is missing, or the labels are classes.
     """
-    loss = table.given.get("loss")
+    loss = table.chosen.get("loss")
     is_text: dict[str, Any] = {"fits": holds_text, "rank": by_length}
     first = table.column("text_column", "the first text", names=_FIRST, **is_text)
     second = table.column(
@@ -184,7 +184,7 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
             fits=lambda each: each.is_quantity,
             taken=(first, second),
         )
-    if score == "label" and first.lower() == "premise" and "label_column" not in table.given:
+    if score == "label" and first.lower() == "premise" and "label_column" not in table.chosen:
         raise UsageError(
             f"{table.path}: labels of premises and hypotheses are classes, no scores; keep the "
             "rows of entailment without the column, or fine-tune for the classes"

@@ -51,15 +51,14 @@ def _scored(
 ) -> Iterator[Section]:
     scores = np.array([row["label"] for row in results.predictions], np.float64)
     cosines = np.asarray(predicted["predicted_similarity"], np.float64)
-    drawn = spread_points(len(scores))
-    shown = f"{len(drawn):,} of {len(scores):,} rows. " if len(drawn) < len(scores) else ""
+    drawn, tally = spread_points(len(scores))
     yield PlotSection(
         title="Similarities",
         x_title="score",
         y_title="cosine",
         x=scores[drawn],
         y=cosines[drawn],
-        note=f"{shown}Only the order counts for `spearman`, not the scale of the scores.",
+        note=f"{tally}Only the order counts for `spearman`, not the scale of the scores.",
     )
     yield histogram("Cosines", "cosine", "pairs", cosines)
     by_score, by_cosine = map(_places, (scores, cosines))
@@ -189,12 +188,12 @@ def _lost_matches(
         nearest = next(
             (place for place in np.argsort(-similarity).tolist() if texts[place] not in known), None
         )
-        shown = {names[0]: anchors[row], names[1]: others[0][row]}
+        texts_of_row = {names[0]: anchors[row], names[1]: others[0][row]}
         facts = {"rank": f"{ranks[row]:,}", "cosine of the match": f"{cosines[row]:.4f}"}
         if nearest is not None:
-            shown["nearest instead"] = texts[nearest]
+            texts_of_row["nearest instead"] = texts[nearest]
             facts["of the nearest"] = f"{similarity[nearest]:.4f}"
-        examples.append(Example(line=source.lines[row], facts=facts, texts=shown))
+        examples.append(Example(line=source.lines[row], facts=facts, texts=texts_of_row))
     return ExamplesSection(
         title="Lost matches",
         examples=examples,

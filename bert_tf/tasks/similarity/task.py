@@ -148,8 +148,8 @@ class SimilarityTask(Task):
         negative = ("negative",) if self.columns.negative else ()
         label = () if self.label_column is None else ("label",)
         names = (*self.declaration.inputs, *negative, *label)
-        given = given_columns(config, names, lists=("negative",))
-        return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **given))
+        columns = given_columns(config, names, lists=("negative",))
+        return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **columns))
 
     def read(
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN, max_rows: int = 0

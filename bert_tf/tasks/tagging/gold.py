@@ -94,7 +94,7 @@ def learned_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> LearnedTa
     return LearnedTags(covered, tags, weights, skipped=int((counts == 0).sum()))
 
 
-def gold_words(texts: TaggedTexts, found: TextWords, scheme: str) -> TaggedWords:
+def gold_words(texts: TaggedTexts, text_words: TextWords, scheme: str) -> TaggedWords:
     """Return words to measure predictions by, with their tags.
 
     Words of a file are those that have a token. Of texts with entities they are BERT's, joined by
@@ -102,16 +102,16 @@ def gold_words(texts: TaggedTexts, found: TextWords, scheme: str) -> TaggedWords
 
     Args:
         texts: labeled rows.
-        found: words of predictions, which cover all tokens.
+        text_words: words of predictions, which cover all tokens.
         scheme: of the tags.
     """
     if texts.has_words:
         marks = texts.words
-        first, after = word_ranges(marks, found, _lengths(texts))
+        first, after = word_ranges(marks, text_words, _lengths(texts))
         counts = first < after
         tags = [texts.tags[word] for word in np.flatnonzero(counts).tolist()]
         return TaggedWords.gold(marks.selected(counts), tags)
-    words = basic_words(texts.texts, found)
+    words = basic_words(texts.texts, text_words)
     tagged = TaggedWords.gold(words, _tags_of_entities(texts, words, scheme))
     return joined_words(texts.texts, tagged, scheme)
 

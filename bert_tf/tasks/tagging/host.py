@@ -198,7 +198,7 @@ class TaggingHost(HostTask):
         return prediction_columns(columns["text"], joined, self.scheme)
 
 
-def prediction_columns(texts: Sequence[str], found: TaggedWords, scheme: str) -> dict[str, Any]:
+def prediction_columns(texts: Sequence[str], words: TaggedWords, scheme: str) -> dict[str, Any]:
     """Return entities, words with their tags, and the mean score of the words of each text.
 
     Entities have `start` and `end` (characters), `label`, `text` and `score`, the mean of their
@@ -206,21 +206,21 @@ def prediction_columns(texts: Sequence[str], found: TaggedWords, scheme: str) ->
 
     Args:
         texts: texts [rows].
-        found: their words with predicted tags.
+        words: their words with predicted tags.
         scheme: of the tags.
     """
     numbers: dict[str, int] = {}
-    spans = found.spans(scheme, numbers)
-    offsets = found.words.offsets
-    sums = np.concatenate([[0.0], np.cumsum(found.scores, dtype=np.float64)])
+    spans = words.spans(scheme, numbers)
+    offsets = words.words.offsets
+    sums = np.concatenate([[0.0], np.cumsum(words.scores, dtype=np.float64)])
     counts = np.diff(offsets)
     totals = sums[offsets[1:]] - sums[offsets[:-1]]
-    tags = found.listed()
-    scores = iter(found.scores.tolist())
+    tags = words.listed()
+    scores = iter(words.scores.tolist())
     for word in itertools.chain.from_iterable(tags):
         word["score"] = round(next(scores), PROBABILITY_DIGITS)
     return {
-        "predicted_entities": _entities(texts, found.words, spans, list(numbers), sums),
+        "predicted_entities": _entities(texts, words.words, spans, list(numbers), sums),
         "predicted_tags": tags,
         "mean_score": (totals / np.maximum(counts, 1)).astype(np.float32),
     }
@@ -256,7 +256,7 @@ def _entities(
 
 
 def columns_by_words(
-    given: TextWords, texts: Sequence[str], predicted: Mapping[str, Iterable[Any]], scheme: str
+    words: TextWords, texts: Sequence[str], predicted: Mapping[str, Iterable[Any]], scheme: str
 ) -> dict[str, Any]:
     """Return what a model predicts for rows of words, from its predictions for their texts.
 
@@ -264,18 +264,18 @@ def columns_by_words(
     `predicted_token_tags`, a tag for every word of a row, and how many of these have no token.
 
     Args:
-        given: the words of the rows, joined by blanks to `texts`.
+        words: the words of the rows, joined by blanks to `texts`.
         texts: texts [rows].
         predicted: outputs for the texts by name.
         scheme: of the tags.
     """
-    counts, found = given_words(given, texts, predicted_words(predicted))
+    counts, found = given_words(words, texts, predicted_words(predicted))
     tags = tags_of_all(found, counts, scheme)
-    bounds = itertools.pairwise(given.offsets.tolist())
+    bounds = itertools.pairwise(words.offsets.tolist())
     return {
         **prediction_columns(texts, found, scheme),
         "predicted_token_tags": [tags[begin:end] for begin, end in bounds],
-        WORDS_WITHOUT_TOKENS: np.diff(given.offsets) - np.diff(found.words.offsets),
+        WORDS_WITHOUT_TOKENS: np.diff(words.offsets) - np.diff(found.words.offsets),
     }
 
 

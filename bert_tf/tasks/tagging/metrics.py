@@ -126,10 +126,10 @@ def _entities(
     return Spans(starts[spans.first], ends[spans.last - 1], spans.kinds)
 
 
-def _tags(found: TaggedWords, numbers: dict[str, int]) -> Spans:
+def _tags(words: TaggedWords, numbers: dict[str, int]) -> Spans:
     """Return words by places, their tags as types."""
-    codes = [numbers.setdefault(tag, len(numbers)) for tag in found.tags]
-    return Spans(*_places(found.words), np.array(codes, np.int32))
+    codes = [numbers.setdefault(tag, len(numbers)) for tag in words.tags]
+    return Spans(*_places(words.words), np.array(codes, np.int32))
 
 
 def _counts(

@@ -245,13 +245,13 @@ def _hard_texts(judged: Sequence[Judged], texts: Sequence[str]) -> Iterator[Tabl
     )  # fmt: skip
 
 
-def _marks(gold: set[Span], found: set[Span]) -> list[Mark]:
-    marks = [Mark(*span[:2], "right", span.label) for span in gold & found]
-    marks += [Mark(*span[:2], "missed", span.label) for span in gold - found]
-    marks += [Mark(*span[:2], "wrong", f"→ {span.label}") for span in found - gold]
+def _marks(gold: set[Span], predicted: set[Span]) -> list[Mark]:
+    marks = [Mark(*span[:2], "right", span.label) for span in gold & predicted]
+    marks += [Mark(*span[:2], "missed", span.label) for span in gold - predicted]
+    marks += [Mark(*span[:2], "wrong", f"→ {span.label}") for span in predicted - gold]
     return sorted(marks)
 
 
 def _listed(text: str, spans: set[Span]) -> str:
-    shown = (f"{text[span.start : span.end]} ({span.label})" for span in sorted(spans))
-    return ", ".join(shown) or "-"
+    entities = (f"{text[span.start : span.end]} ({span.label})" for span in sorted(spans))
+    return ", ".join(entities) or "-"

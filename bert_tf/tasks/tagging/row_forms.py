@@ -103,11 +103,11 @@ class TableForm(TagColumns):
         return self.sentence is not None or self.ends_at_blank_lines
 
 
-def sentence_row(found: ConllSentence) -> TaggedText:
+def sentence_row(sentence: ConllSentence) -> TaggedText:
     """Make a row of a sentence whose words have a line each."""
-    if found.fault is not None:
-        return TaggedText(line=found.line, fault=found.fault)
-    return row_of_words(found.line, found.words, found.tags, found.lines)
+    if sentence.fault is not None:
+        return TaggedText(line=sentence.line, fault=sentence.fault)
+    return row_of_words(sentence.line, sentence.words, sentence.tags, sentence.lines)
 
 
 _MARKERS = frozenset(("[CLS]", "[SEP]", "[PAD]"))  # of BERT's input

@@ -111,10 +111,10 @@ class TaggingTask(Task):
         )
 
     def with_columns(self, config: EvaluateConfig) -> Self:
-        given = given_columns(config, ("text", "tokens", "tag", "entities", "sentence"))
+        named = given_columns(config, ("text", "tokens", "tag", "entities", "sentence"))
         columns = dataclasses.replace(
             self.columns,
-            **{"tags" if name == "tag" else name: column for name, column in given.items()},
+            **{"tags" if name == "tag" else name: column for name, column in named.items()},
         )
         return dataclasses.replace(self, columns=columns)
 

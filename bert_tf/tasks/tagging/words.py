@@ -144,7 +144,7 @@ def on_one_axis(
     ]
 
 
-def joined_words(texts: Sequence[str], found: TaggedWords, scheme: str) -> TaggedWords:
+def joined_words(texts: Sequence[str], tagged: TaggedWords, scheme: str) -> TaggedWords:
     """Join BERT's words of raw texts to the words that training saw.
 
     A word that is glued to the one before (no blank between) belongs to it if
@@ -160,8 +160,8 @@ def joined_words(texts: Sequence[str], found: TaggedWords, scheme: str) -> Tagge
     A joined word has tag and score of its first part; the tag closes if that of a later part does.
     The graph of `serving.graphs.tagging` does the same.
     """
-    words, count = found.words, len(found.tags)
-    prefixes, kinds = code_tags(found.tags, scheme, {})
+    words, count = tagged.words, len(tagged.tags)
+    prefixes, kinds = code_tags(tagged.tags, scheme, {})
     owners, is_mark = words.owners, _begin_with_punctuation(texts, words)
     is_inside, is_glued, at_mark, is_closed = np.zeros((4, count), bool)
     is_inside[1:] = (kinds[1:] >= 0) & (kinds[1:] == kinds[:-1])
@@ -181,7 +181,7 @@ def joined_words(texts: Sequence[str], found: TaggedWords, scheme: str) -> Tagge
     after = np.append(first[1:], count)[: len(first)]
     closing_parts = offsets_of(joins & (prefixes == Prefix.END))
     closes = closing_parts[after] > closing_parts[first]
-    tags = [found.tags[word] for word in first.tolist()]
+    tags = [tagged.tags[word] for word in first.tolist()]
     for word in np.flatnonzero(closes).tolist():
         tags[word] = closing_tag(tags[word], scheme)
     joined = TextWords(
@@ -189,7 +189,7 @@ def joined_words(texts: Sequence[str], found: TaggedWords, scheme: str) -> Tagge
         starts=words.starts[first],
         ends=words.ends[after - 1],
     )
-    return TaggedWords(words=joined, tags=tags, scores=found.scores[first])
+    return TaggedWords(words=joined, tags=tags, scores=tagged.scores[first])
 
 
 def basic_words(texts: Sequence[str], words: TextWords) -> TextWords:
@@ -315,17 +315,17 @@ def given_words(
     return counts, TaggedWords(words=words, tags=tags, scores=predicted.scores[chosen])
 
 
-def tags_of_all(found: TaggedWords, counts: np.ndarray, scheme: str) -> list[str]:
+def tags_of_all(words: TaggedWords, counts: np.ndarray, scheme: str) -> list[str]:
     """Return a tag for every word of rows; words without a token are inside an entity, or O.
 
     Args:
-        found: the words that have a token.
+        words: the words that have a token.
         counts: bool [words], which these are, see `given_words`.
         scheme: of the tags.
     """
     tags = np.full(len(counts), OUTSIDE, object)
-    tags[counts] = found.tags
-    spans, place = found.spans(scheme, {}), np.flatnonzero(counts)
+    tags[counts] = words.tags
+    spans, place = words.spans(scheme, {}), np.flatnonzero(counts)
     # Entities as +1 and -1 at their bounds: a running sum above 0 is inside of one.
     bounds = np.zeros(len(counts) + 1, np.int64)
     bounds[place[spans.first]] += 1

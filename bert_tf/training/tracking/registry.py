@@ -20,7 +20,7 @@ class TrackerEntry(Entry):
         module: has the function `open_tracker`, see `Tracker`.
     """
 
-    asked: ClassVar[str] = "report_to {}"
+    request: ClassVar[str] = "report_to {}"
     instead: ClassVar[str] = "leave it out of report_to"
 
     module: str  # with the function `open_tracker`

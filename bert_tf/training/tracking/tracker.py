@@ -194,10 +194,10 @@ class TrackerSender:
             The end mark, as soon as it comes; None if it is time to send.
         """
         while True:
-            given = self._given.get()
-            if isinstance(given, _End):
-                return given
-            self._unsent.append(given)
+            task = self._given.get()
+            if isinstance(task, _End):
+                return task
+            self._unsent.append(task)
             if time.monotonic() >= until:
                 return None
 

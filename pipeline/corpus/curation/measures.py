@@ -161,10 +161,10 @@ class MeasuredText:
             self.data[start:stop].tobytes() for start, stop in zip(*ranges, strict=True)
         )
         # Cut behind values that reach over the end of what is shown, however short they become.
-        shown = text[: _MOST_SHRINKING * most].decode("utf-8", "ignore")
+        excerpt = text[: _MOST_SHRINKING * most].decode("utf-8", "ignore")
         if personal_data.kinds and find_suspects(self.data, *ranges).any():
-            shown, _ = personal_data.replace_in(shown)
-        return shown[:most]
+            excerpt, _ = personal_data.replace_in(excerpt)
+        return excerpt[:most]
 
     def begin_with(self, *texts: str) -> np.ndarray:
         """Return whether each line begins with one of the texts, bool [lines]."""

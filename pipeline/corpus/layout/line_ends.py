@@ -78,7 +78,7 @@ def measure_lines(
     widths, is_ended, has_comma, has_semicolon, is_lower, first_words, unbroken = measured
     is_open = is_break & ~is_ended
     is_usual = (widths >= NARROWEST_MARGIN) & (widths <= _USUAL_MARGIN)
-    goes = has_comma | has_semicolon | np.append(is_lower[1:], False)
+    continues = has_comma | has_semicolon | np.append(is_lower[1:], False)
     return LineEnds(
         widths=widths,
         next_widths=widths + 1 + np.append(first_words[1:], 0),
@@ -87,7 +87,7 @@ def measure_lines(
         is_ended=is_ended,
         unbroken=unbroken,
         is_open=is_open,
-        is_continued=is_open & is_usual & goes,
+        is_continued=is_open & is_usual & continues,
         has_comma=is_open & has_comma,
         begins_lower=is_lower & ~np.append(False, is_open[:-1]),
     )

@@ -124,8 +124,8 @@ class Sketch:
     @property
     def is_wrapped(self) -> bool:
         """Whether lines end at a margin, not with sentences; fewer reach it in lists and code."""
-        goes = (self.continued_breaks, self.lower_begins)
-        if goes_on(self.lines, self.breaks, self.open_breaks, *goes):
+        within_sentences = (self.continued_breaks, self.lower_begins)
+        if goes_on(self.lines, self.breaks, self.open_breaks, *within_sentences):
             return True
         if has_clauses(self.breaks, self.ended_breaks, self.comma_breaks):
             return True

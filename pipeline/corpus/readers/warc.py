@@ -172,10 +172,10 @@ def _open(path: str) -> UncompressedFile:
     return UncompressedFile(path, None, unpack_members if is_gzip else uncompressed)
 
 
-def _batches(found: Iterator[_Page | Reject | str]) -> Iterator[list[_Page | Reject | str]]:
+def _batches(items: Iterator[_Page | Reject | str]) -> Iterator[list[_Page | Reject | str]]:
     batch: list[_Page | Reject | str] = []
     size = pages = 0
-    for page in found:
+    for page in items:
         batch.append(page)
         if isinstance(page, _Page):
             size += len(page.content)

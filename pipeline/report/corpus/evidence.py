@@ -204,8 +204,8 @@ def sample_sections(manifest: Mapping[str, Any], *, most: int) -> Iterator[Examp
         The sections in order of the rules.
     """
     for rule in manifest["rules"]:
-        shown = rule["samples"][:most]
-        if shown:
+        samples = rule["samples"][:most]
+        if samples:
             yield ExamplesSection(
                 title=f"Dropped: {rule['name']}",
                 examples=[
@@ -214,7 +214,7 @@ def sample_sections(manifest: Mapping[str, Any], *, most: int) -> Iterator[Examp
                         facts={"file": each["source"], "has": f"{each['value']:.4g}"},
                         texts={rule["of"]: each["text"]},
                     )
-                    for each in shown
+                    for each in samples
                 ],
                 note=f"Keeps {shown_bound(rule)}; {rule['set_by']}; {rule['paper']}.",
             )

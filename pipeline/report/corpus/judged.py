@@ -157,8 +157,8 @@ def _together(files: Sequence[ReadCorpus]) -> ReadCorpus:
 def first_sentences(files: Sequence[ReadCorpus]) -> list[str]:
     """Return a line with the first sentences of a corpus, if it has any."""
     sentences = next((each.sentences for each in files if each.sentences), ())
-    shown = [shown_value(text, _SHOWN_CHARACTERS) for text in sentences[:_SHOWN_SENTENCES]]
-    return [f"  first sentences: {', '.join(shown)}"] if shown else []
+    begins = [shown_value(text, _SHOWN_CHARACTERS) for text in sentences[:_SHOWN_SENTENCES]]
+    return [f"  first sentences: {', '.join(begins)}"] if begins else []
 
 
 def _long_sentences(values: ReadCorpus) -> Found | None:

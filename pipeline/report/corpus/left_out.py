@@ -64,16 +64,16 @@ class LeftOut:
     number: int = 0
     examples: list[Example] = dataclasses.field(default_factory=list)
 
-    def add(self, found: Iterable[Example], number: int, most: int) -> None:
+    def add(self, examples: Iterable[Example], number: int, most: int) -> None:
         """Add what was found in a block.
 
         Args:
-            found: examples, taken until there are `most`.
+            examples: examples, taken until there are `most`.
             number: all that was found.
             most: examples in all.
         """
         self.number += number
-        for example in found:
+        for example in examples:
             if len(self.examples) >= most:
                 return
             self.examples.append(example)
@@ -151,11 +151,11 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
         found = np.flatnonzero(find_boilerplate(lines))
         some = found[: most - len(rule.examples)]
         bounds = lines.offsets[some], lines.offsets[some + 1] - 1
-        shown = gather(*personal.replace(lines.data, *bounds)[:3]).to_pylist()
+        replaced = gather(*personal.replace(lines.data, *bounds)[:3]).to_pylist()
         rule.add(
             (
                 Example(line=int(line), facts={"file": block.source}, texts={"line": text})
-                for line, text in zip(texts.lines[owners[some]], shown, strict=True)
+                for line, text in zip(texts.lines[owners[some]], replaced, strict=True)
             ),
             len(found),
             most,

@@ -104,14 +104,14 @@ def signs_of_other_formats(
         UsageError: a text file holds JSON objects, and the config does not say that it is text.
     """
     found: dict[str, list[tuple[str, float, str]]] = {}
-    shown = [sign for sign in _signs() if not (sign.is_markup and "html" in config.cleaning)]
+    usable = [sign for sign in _signs() if not (sign.is_markup and "html" in config.cleaning)]
     for path, text in (*heads.items(), *cells.items()):
         lines = [line for line in text.splitlines()[:_MOST_LINES] if line.strip()]
         if not lines:
             continue
         signs = [
             (sign.advice, *_share(sign.pattern, lines), sign.least)
-            for sign in shown
+            for sign in usable
             if not (sign.is_markup and config.reads_web(path))
         ]
         if path in heads:
@@ -148,8 +148,8 @@ def _marks_of_files(text: bytes, lines: list[bytes]) -> Iterator[tuple[str, floa
         above = line
     for mark, times in between.most_common(1):
         if times >= _FEWEST_BETWEEN:
-            shown = mark.decode()[:_SHOWN_BYTES]
-            yield _BETWEEN_ADVICE, times / len(lines), f"nothing but {shown}", 0.0
+            quoted = mark.decode()[:_SHOWN_BYTES]
+            yield _BETWEEN_ADVICE, times / len(lines), f"nothing but {quoted}", 0.0
 
 
 def _shapes(lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:

@@ -147,13 +147,13 @@ def similar_documents(
     similarity = similarity[is_similar]
     order = np.argsort(-similarity, kind="stable")[:most]
     offsets = [block.document_offsets for block in blocks]
-    shown = []
+    items = []
     for place in order:
         both = (int(firsts[numbers[place]]) for numbers in (left, right))
         one, another = (": ".join(_place_and_text(blocks, offsets, each)) for each in both)
-        shown.append((float(similarity[place]), one, another))
+        items.append((float(similarity[place]), one, another))
     similar = len(np.union1d(left, right))
-    return NearCopies(compared=len(firsts), similar=similar, pairs=shown)
+    return NearCopies(compared=len(firsts), similar=similar, pairs=items)
 
 
 def unknown_words(
@@ -214,11 +214,11 @@ def find_copies(
     _, firsts, counts = np.unique(keys, return_index=True, return_counts=True)
     repeated = np.flatnonzero(counts > 1)
     order = repeated[np.lexsort((firsts[repeated], -counts[repeated]))][:most]
-    shown = []
+    items = []
     for place in order.tolist():
         where, text = _place_and_text(blocks, offsets_of_blocks, int(firsts[place]))
-        shown.append((text, int(counts[place]), where))
-    return Copies(number=len(keys), surplus=len(keys) - len(counts), most=shown)
+        items.append((text, int(counts[place]), where))
+    return Copies(number=len(keys), surplus=len(keys) - len(counts), most=items)
 
 
 def _place_and_text(

@@ -128,11 +128,11 @@ def _explained_html(rows: Sequence[ExplainedRow]) -> str:
         "The share of each word in the logit: filled words speak for the prediction, underlined "
         "ones against it; the darker, the more. A word shows its number when it is pointed at."
     )
-    shown = "".join(
+    explanations = "".join(
         _explanation_html(row.texts, entry) for row in rows for entry in row.explanations
     )
     head = f'<h2>Explained rows</h2><p class="note">{note}</p>'
-    return f'<section>{head}<ol class="examples">{shown}</ol></section>\n'
+    return f'<section>{head}<ol class="examples">{explanations}</ol></section>\n'
 
 
 def _explanation_html(texts: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
@@ -146,9 +146,9 @@ def _explanation_html(texts: Mapping[str, Any], entry: Mapping[str, Any]) -> str
                 word for word in entry["words"] if word["input"] == name and word.get("item") == own
             ]
             if words:
-                shown = _shaded(text, words, largest)
+                shaded = _shaded(text, words, largest)
                 label = f"<b>{escape(name)}</b> " if len(texts) > 1 else ""
-                parts.append(f'<p class="words" dir="auto">{label}{shown}</p>')
+                parts.append(f'<p class="words" dir="auto">{label}{shaded}</p>')
     target = escape(str(entry["target"]))
     return f"<li><dl><div><dt>{target}</dt><dd>{numbers}</dd></div></dl>{''.join(parts)}</li>"
 

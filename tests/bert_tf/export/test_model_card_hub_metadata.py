@@ -47,7 +47,7 @@ def metadata(tmp_path, *, manifest=MANIFEST, kind="savedmodel", **given):
         name="complaints-model",
         manifest=manifest,
         source=tmp_path,
-        given={**GIVEN, **given},
+        user_keys={**GIVEN, **given},
     )
 
 

@@ -28,7 +28,7 @@ CELLS = {
 
 def table(columns, **given):
     rows = [{name: CELLS[kind](n) for name, kind in columns.items()} for n in range(20)]
-    return TableSketch(path="t.csv", columns=sketch_columns(list(columns), rows), given=given)
+    return TableSketch(path="t.csv", columns=sketch_columns(list(columns), rows), chosen=given)
 
 
 @pytest.mark.parametrize(

@@ -110,20 +110,20 @@ def find_records(
 
 
 @numba.njit(cache=True, nogil=True)
-def _find(data, delimiter, has_quotes, line, longest, is_end, found):
+def _find(data, delimiter, has_quotes, line, longest, is_end, ends):
     """Fill the arrays of `find_records`.
 
     A record that may go on after the bytes is given up: `fields` and `position` return to its
     beginning, and it is found again when there are more bytes.
 
     Args:
-        found: arrays to fill: offsets, lines, starts, stops, faults, field_starts, field_stops.
+        ends: arrays to fill: offsets, lines, starts, stops, faults, field_starts, field_stops.
 
     Returns:
         The number of records, of fields and of blank lines; position and line after the last
         record; and whether the line there is too long and does not end in the bytes.
     """
-    offsets, lines, starts, stops, faults, field_starts, field_stops = found
+    offsets, lines, starts, stops, faults, field_starts, field_stops = ends
     records = fields = blank_lines = position = 0
     is_cut_off = False
     offsets[0] = 0

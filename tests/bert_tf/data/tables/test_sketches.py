@@ -80,7 +80,7 @@ def test_a_usual_name_wins_whatever_its_case_and_then_the_rank():
 
 
 def test_what_is_given_is_taken():
-    given = TableSketch(path="t.csv", columns=TABLE.columns, given={"label_column": "other"})
+    given = TableSketch(path="t.csv", columns=TABLE.columns, chosen={"label_column": "other"})
     assert find(given) == "other"
 
 

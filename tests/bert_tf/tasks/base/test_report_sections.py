@@ -56,8 +56,10 @@ def test_right_rows_with_high_losses_take_no_place_of_wrong_ones():
 
 def test_the_worst_rows_come_first_and_points_are_spread():
     assert worst_first(np.array([1.0, 3.0, 3.0, 2.0]), 3).tolist() == [1, 2, 3]
-    assert spread_points(3).tolist() == [0, 1, 2]
-    drawn = spread_points(10**6)
+    drawn, tally = spread_points(3)
+    assert (drawn.tolist(), tally) == ([0, 1, 2], "")
+    drawn, tally = spread_points(10**6)
+    assert tally == f"{len(drawn):,} of 1,000,000 rows. "
     assert len(drawn) == 1000 and drawn[0] == 0 and drawn[-1] == 10**6 - 1
 
 

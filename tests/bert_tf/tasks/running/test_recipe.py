@@ -27,7 +27,7 @@ def recipe_of(rows, *, model=BASE, length=128, per_row=1.0, given=(), **more):
         max_seq_length=length,
         rows=rows,
         sequences_per_row=per_row,
-        given=dict(given),
+        chosen_by_user=dict(given),
         **more,
     )
 
