@@ -141,13 +141,13 @@ class TrackerSender:
         self._newest: Mapping[str, int] = {}
         self._failure: str | None = None
         self._has_warned = False
-        self._given: SimpleQueue[tuple[Line, float] | _End] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[Line, float] | _End] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=f"tracker-{name}", daemon=True)
         self._thread.start()
 
     def write(self, line: Line) -> None:
         """Queue one line; return at once."""
-        self._given.put((line, time.time()))
+        self._queue.put((line, time.time()))
         self._warn_of_failure()
 
     def close(self, *, is_finished: bool) -> None:
@@ -156,10 +156,10 @@ class TrackerSender:
         Args:
             is_finished: whether the run has done all its steps.
         """
-        self._given.put(_End(is_finished))
+        self._queue.put(_End(is_finished))
         self._thread.join(self._closing_seconds)
         self._warn_of_failure()
-        waiting = max(self._given.qsize() - 1, 0)  # without the end mark, which is the last
+        waiting = max(self._queue.qsize() - 1, 0)  # without the end mark, which is the last
         if unsent := len(self._unsent) + waiting:
             self._warn(
                 f"{self._name}: {quantity(unsent, 'line')} of the run could not be sent; "
@@ -194,10 +194,10 @@ class TrackerSender:
             The end mark, as soon as it comes; None if it is time to send.
         """
         while True:
-            task = self._given.get()
-            if isinstance(task, _End):
-                return task
-            self._unsent.append(task)
+            entry = self._queue.get()
+            if isinstance(entry, _End):
+                return entry
+            self._unsent.append(entry)
             if time.monotonic() >= until:
                 return None
 
