@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -16,12 +17,15 @@ from bert_tf.config.registries import AUTO
 from bert_tf.config.sections.scoring import BEST, top_of
 from bert_tf.data.tables.cells import cell_text, columns_of_texts, texts_of
 from bert_tf.data.tables.text_files import has_surrogates
+from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
 from bert_tf.engines.engine import Engine
 from bert_tf.engines.registry import exported_folder, resolve_engine
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration, imported
+from bert_tf.tasks.base.host_task import HostTask
 from bert_tf.tasks.base.prediction_rows import RowProbabilities, prediction_rows
-from bert_tf.tasks.registry import declared_task
+from bert_tf.tasks.registry import declared_task, host_task_from_settings
 
 _NO_TEXT = (list, dict, tuple, bytes, bytearray, memoryview, np.ndarray)
 # A text, for a model with a single input, or values by column.
@@ -149,9 +153,28 @@ class Predictor:
         return self._predict(rows, probabilities, batch_tokens)
 
     def check_row(self, row: Row) -> None:
-        """Raise UsageError for a row that cannot be predicted; needs no engine."""
-        if not self._words(row):
-            self._inputs([row])
+        """Raise UsageError for a row that cannot be predicted; needs no engine.
+
+        Texts are tokenized where the task cannot predict those of too many tokens, or of none.
+        """
+        if self._words(row):
+            return
+        inputs = self._inputs([row])
+        if self.declared.outcome_faults is None or self._encoder is None:
+            return
+        task, tokenizer = self._encoder
+        rows = task.encode(tokenizer, {name: inputs[name] for name in task.input_names})
+        for number, fault in sorted(task.text_faults(rows).items()):
+            raise _unpredictable(number, fault)
+
+    @functools.cached_property
+    def _encoder(self) -> tuple[HostTask, HostTokenizer] | None:
+        """The steps before the graph; None if they are in it alone."""
+        task = host_task_from_settings(dict(self.task), self.folder)
+        if task is None:
+            return None
+        vocabulary = read_folder_vocabulary(Path(self.folder))
+        return task, HostTokenizer(vocabulary.vocab, lowercase=vocabulary.lowercase)
 
     def _predict(
         self, rows: Sequence[Row], probabilities: RowProbabilities | None, batch_tokens: int

@@ -102,6 +102,7 @@ class TokenIdsEngine(CallingEngine):
             pad_id=self._tokenizer.pad_id,
             batch_tokens=batch_tokens,
             max_seq_length=self._task.max_seq_length,
+            max_rows=rows.max_rows,
             has_few_shapes=self.has_few_shapes,
         )
         batches = batching.batches(lengths)

@@ -26,6 +26,7 @@ from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.pretraining.plan import PretrainingPlan, plan_pretraining
 from bert_tf.training.arithmetic import keep_arithmetic, measure_matmul_peak
 from bert_tf.training.best_model import BestModelKeeper
+from bert_tf.training.distribution import WorkerSync
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.memory import is_out_of_memory
 from bert_tf.training.optimizers import make_optimizer
@@ -141,6 +142,7 @@ def pretrain(
         vocab=vocab,
         lowercase=data[0].lowercase,
         writes=plan.writes,
+        agree=WorkerSync(plan.strategy).of_chief,
     )
     judge = None
     if pairs is not None:

@@ -87,6 +87,7 @@ def map_row_batches(
     max_seq_length: int,
     pad_id: int,
     outputs: tuple[tf.TensorSpec, ...],
+    max_rows: int | None = None,
 ) -> tuple[tf.Tensor, ...]:
     """Run a model over rows, the longest first, and return its outputs in the order of the rows.
 
@@ -101,6 +102,7 @@ def map_row_batches(
         max_seq_length: no row is padded to more, because the model may have no more positions.
         pad_id: id of [PAD].
         outputs: shape (without the row axis) and dtype of the results of `forward`.
+        max_rows: most rows of a batch; None sets no limit.
 
     Returns:
         The results of `forward` for all rows, [rows, …] each.
@@ -113,7 +115,10 @@ def map_row_batches(
         batch: tf.Tensor, begin: tf.Tensor, arrays: tuple[tf.TensorArray, ...]
     ) -> tuple[tf.Tensor, tf.Tensor, tuple[tf.TensorArray, ...]]:
         length = _rounded_up(sorted_lengths[begin])
-        end = tf.minimum(begin + tf.maximum(batch_tokens // length, 1), count)
+        fitting = tf.maximum(batch_tokens // length, 1)
+        if max_rows is not None:
+            fitting = tf.minimum(fitting, max_rows)
+        end = tf.minimum(begin + fitting, count)
         chosen = order[begin:end]
         length = tf.minimum(length, max_seq_length)
         padded = _padded(*rows.of(chosen), length=length, pad_id=pad_id)

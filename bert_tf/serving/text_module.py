@@ -122,6 +122,7 @@ class TextModule(tf.Module, abc.ABC):
         rows: BatchRows | tuple[tf.RaggedTensor, tf.RaggedTensor],
         batch_tokens: tf.Tensor,
         *outputs: tf.TensorSpec,
+        max_rows: int | None = None,
     ) -> tuple[tf.Tensor, ...]:
         """Run a model over rows, or over word and type ids of rows, see `map_row_batches`."""
         return map_row_batches(
@@ -131,6 +132,7 @@ class TextModule(tf.Module, abc.ABC):
             max_seq_length=self.max_seq_length,
             pad_id=self.tokenizer.pad_id,
             outputs=outputs,
+            max_rows=max_rows,
         )
 
     def signatures(self) -> Signatures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,6 +12,8 @@ from bert_tf.base.wording import shown_measure
 from bert_tf.data.text.casing import Lowercase
 from bert_tf.weights.model_directory import Restore, write_model_directory
 
+# From metrics of this process to those that all workers compare.
+Agree = Callable[[Mapping[str, float]], dict[str, float]]
 # The highest value of a metric: fractions, and percentages of question answering.
 PERFECT = (1.0, 100.0)
 
@@ -133,6 +135,8 @@ class BestModelKeeper:
         lowercase: whether the tokenizer lowercases text, or how.
         writes: whether this process writes; only the chief of several workers does.
         restore: adds back weights that the model was built without; None if it has all.
+        agree: from metrics that this process has measured to those that all workers compare;
+            None for a single process.
     """
 
     path: Path
@@ -142,6 +146,7 @@ class BestModelKeeper:
     lowercase: Lowercase
     writes: bool
     restore: Restore | None = None
+    agree: Agree | None = None
     _is_first: bool = dataclasses.field(default=True, init=False)
 
     def keep_if_best(
@@ -168,6 +173,10 @@ class BestModelKeeper:
         Returns:
             Whether this model is the best so far.
         """
+        errors = errors or {}
+        if self.agree is not None:  # else one worker might stop early, and the others wait for it
+            metrics = self.agree(metrics)
+            errors = self.agree(errors)
         best = None if self._is_first and not self.path.is_dir() else notes.get("best")
         self._is_first = False
         if best is not None and best.get("phase") != found.get("phase"):
@@ -179,7 +188,7 @@ class BestModelKeeper:
         value = metrics.get(self.metric)
         is_top = top is None or value is None or self._order(value) > self._order(top["value"])
         if is_top and value is not None:
-            error = (errors or {}).get(self.metric, 0.0)
+            error = errors.get(self.metric, 0.0)
             top = {"step": found["step"], "value": value, "error": error}
             notes[_TOP] = top
         if is_top:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from signal import Signals
 
@@ -185,6 +185,18 @@ class WorkerSync:
         """
         result = self._means(tf.constant(np.asarray(numbers, dtype=np.float64)))
         return [float(value) for value in result]
+
+    def of_chief(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """Return the chief's numbers; every worker must call this with the same names.
+
+        What each worker computes by itself may differ in the last bit, as processors do.
+        """
+        workers = worker_count(self._strategy)
+        if workers == 1:
+            return dict(numbers)
+        is_own = is_chief(self._strategy)
+        means = self.mean([value if is_own else 0.0 for value in numbers.values()])
+        return {name: mean * workers for name, mean in zip(numbers, means, strict=True)}
 
     def clock(
         self, timer: StepTimer, *, step: int, stop: Signals | None

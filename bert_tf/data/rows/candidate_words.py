@@ -18,6 +18,19 @@ from bert_tf.data.text.host_wordpiece import Tokenizer
 
 MOST_TOKENS = 16  # of a word: each number of tokens is a sequence more for each mask
 MOST_WORDS = 10_000  # whose probabilities are computed for each mask
+# Logits of a batch, 64 MB: those of 550 masks with 30,522 entries. Words of 16 tokens have as many
+# for each mask, which the budget of tokens does not count.
+MOST_LOGITS = 1 << 24
+
+
+def most_rows(masks: int, entries: int) -> int:
+    """Return how many rows a batch may have, so that its logits are bounded.
+
+    Args:
+        masks: masks of a row whose logits are computed.
+        entries: of the vocabulary.
+    """
+    return max(1, MOST_LOGITS // (masks * entries))
 
 
 class WordGroup(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.data.rows.candidate_words import WordGroup, group_words
+from bert_tf.data.rows.candidate_words import WordGroup, group_words, most_rows
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.row_batches import BatchRows, TensorRanges, rows_of_ranges
@@ -333,10 +333,11 @@ class MaskFiller(MaskedLMModule):
         def score(batch: dict[str, tf.Tensor], chosen: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             positions = tf.gather(places, chosen)[:, None] + tf.range(group.length)
             logits = self.model({**batch, "masked_lm_positions": positions}, training=False)
-            likely = tf.nn.log_softmax(logits, axis=-1)
+            norms = tf.reduce_logsumexp(logits, axis=-1)
             totals = tf.add_n(
                 [
-                    tf.gather(likely[:, place], group.tokens[:, place], axis=1)
+                    tf.gather(logits[:, place], group.tokens[:, place], axis=1)
+                    - norms[:, place, None]
                     for place in range(group.length)
                 ]
             )
@@ -349,6 +350,7 @@ class MaskFiller(MaskedLMModule):
             batch_tokens,
             tf.TensorSpec([number], tf.int32),
             tf.TensorSpec([number], tf.float32),
+            max_rows=most_rows(group.length, self.model.config.vocab_size),
         )
         return numbers, scores
 

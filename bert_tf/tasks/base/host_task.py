@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from bert_tf.base.arrays import group_means
+from bert_tf.base.errors import Fault
 from bert_tf.config.sections.finetuning import HEAD
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import pack_host_pairs, pack_host_texts
@@ -112,11 +113,13 @@ class HostRows:
     Attributes:
         inputs: further inputs of the graph by name, int64 [sequences, …].
         details: of the task, to turn outputs into predictions.
+        max_rows: most sequences of a batch; None sets no limit.
     """
 
     sequences: EncodedRows
     inputs: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     details: Any = None
+    max_rows: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -157,6 +160,11 @@ class HostTask(abc.ABC):
             columns: by the names of `input_names` a text of each row; or a list of texts, filled up
                 with empty ones to the same length in all rows.
         """
+
+    def text_faults(self, rows: HostRows) -> dict[int, Fault]:
+        """Return why rows cannot be predicted, by their number, as far as their tokens tell."""
+        del rows
+        return {}
 
     def targets(
         self, placed: PlacedRow, outputs: Outputs, predicted: Mapping[str, Any]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
-from bert_tf.data.rows.candidate_words import WordGroup, group_words
+from bert_tf.data.rows.candidate_words import WordGroup, group_words, most_rows
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.text.host_wordpiece import Tokenizer, Tokens
@@ -95,6 +95,7 @@ class FillMaskHost(HostTask):
             ),
             inputs={_POSITIONS: before[:, None] + 1 + steps},
             details=_Masks(parts, owners, self.candidates or tokenizer.vocab, groups),
+            max_rows=most_rows(max(widths), len(tokenizer.vocab)) if groups else None,
         )
 
     def reduce(
@@ -127,11 +128,12 @@ class FillMaskHost(HostTask):
         shape = (len(chosen), self.top_k)
         tokens = np.zeros(shape, np.int64)
         scores = np.full(shape, _NO_WORD, np.float32)
-        above = logits - logits.max(axis=2, keepdims=True)
-        likely = above - np.log(np.exp(above).sum(axis=2, keepdims=True))
         for place, group in enumerate(groups):
             rows = np.flatnonzero(chosen % len(groups) == place)
-            by_token = likely[rows][:, np.arange(group.length), group.tokens]
+            of_group = logits[rows, : group.length]
+            above = of_group - of_group.max(axis=2, keepdims=True)
+            norms = np.log(np.exp(above).sum(axis=2))
+            by_token = above[:, np.arange(group.length), group.tokens] - norms[:, None]
             products = np.exp(by_token.sum(axis=2))
             number = min(self.top_k, len(group.numbers))
             order = np.argsort(-products, axis=1, kind="stable")[:, :number]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bert_tf.base.errors import Fault
 from bert_tf.data.rows.masked_copies import (
     MaskedCopies,
     likelihoods_of,
@@ -24,6 +25,7 @@ from bert_tf.tasks.likelihood.declaration import (
     PERPLEXITY,
     PREFIXES,
     TOKEN_COUNT,
+    likelihood_faults,
 )
 
 _POSITIONS = "masked_lm_positions"  # input of the graph, see `onnx_model`
@@ -46,6 +48,21 @@ class LikelihoodHost(HostTask):
         )
         return HostRows(sequences=copies, inputs={_POSITIONS: copies.positions[:, None]})
 
+    def text_faults(self, rows: HostRows) -> dict[int, Fault]:
+        return likelihood_faults(self._counts(rows))
+
+    def _counts(self, rows: HostRows) -> dict[str, np.ndarray]:
+        """Return the tokens of texts, and those beyond what is read, int32 [rows] by output."""
+        copies = _copies(rows)
+        shape = (len(self.input_names), -1)
+        counts = copies.counts.reshape(shape).astype(np.int32)
+        outputs = {
+            f"{PREFIXES[name]}_{TOKEN_COUNT}": counts[number]
+            for number, name in enumerate(self.input_names)
+        }
+        excess = copies.excess.reshape(shape).sum(axis=0)
+        return {**outputs, EXCESS_TOKENS: excess.astype(np.int32)}
+
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
@@ -61,17 +78,14 @@ class LikelihoodHost(HostTask):
         shape = (len(self.input_names), -1)
         totals = found.totals.reshape(shape)
         perplexities = found.perplexities.reshape(shape)
-        counts = copies.counts.reshape(shape)
         outputs: dict[str, Any] = {}
         for number, name in enumerate(self.input_names):
             prefix = PREFIXES[name]
             outputs[f"{prefix}_{LOG_LIKELIHOOD}"] = totals[number].astype(np.float32)
-            outputs[f"{prefix}_{TOKEN_COUNT}"] = counts[number].astype(np.int32)
             outputs[f"{prefix}_{PERPLEXITY}"] = perplexities[number].astype(np.float32)
         if len(totals) > 1:
             outputs[DIFFERENCE] = (totals[0] - totals[1]).astype(np.float32)
-        outputs[EXCESS_TOKENS] = copies.excess.reshape(shape).sum(axis=0).astype(np.int32)
-        return outputs
+        return {**outputs, **self._counts(rows)}
 
 
 def _copies(rows: HostRows) -> MaskedCopies:

@@ -34,7 +34,7 @@ from bert_tf.tasks.running.finetuning_rows import (
     spread_rows,
 )
 from bert_tf.training.arithmetic import has_accelerator, keep_float32_exact
-from bert_tf.training.best_model import BestModelKeeper
+from bert_tf.training.best_model import Agree, BestModelKeeper
 from bert_tf.weights.model_directory import (
     ModelDirectory,
     Restore,
@@ -204,6 +204,7 @@ class EpochEvaluation:
         evaluator: None without evaluation rows; the last model is the best then.
         writes: whether this process writes files; only the chief does.
         restore: puts back the parts that the model was built without.
+        agree: see `BestModelKeeper`.
     """
 
     def __init__(
@@ -216,6 +217,7 @@ class EpochEvaluation:
         evaluator: Evaluator | None,
         writes: bool,
         restore: Restore,
+        agree: Agree | None = None,
     ):
         self._run = Path(config.output)
         self._task = task
@@ -230,6 +232,7 @@ class EpochEvaluation:
             lowercase=init.lowercase,
             writes=writes,
             restore=restore,
+            agree=agree,
         )
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:

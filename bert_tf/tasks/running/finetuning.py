@@ -36,7 +36,7 @@ from bert_tf.training.arithmetic import (
     settle_arithmetic,
 )
 from bert_tf.training.best_model import BestModel, improved_at
-from bert_tf.training.distribution import is_chief, make_strategy
+from bert_tf.training.distribution import WorkerSync, is_chief, make_strategy
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.timeline import LoopSettings, PhaseSettings
@@ -132,7 +132,14 @@ def finetune(
         )
         evaluator = Evaluator(task, model, rows.evaluation, batching, console)
     evaluate = EpochEvaluation(
-        config, model, task, init=init, evaluator=evaluator, writes=writes, restore=subset.whole
+        config,
+        model,
+        task,
+        init=init,
+        evaluator=evaluator,
+        writes=writes,
+        restore=subset.whole,
+        agree=WorkerSync(strategy).of_chief,
     )
     training = TrainingLoop(
         model=model,

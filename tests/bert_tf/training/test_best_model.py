@@ -38,6 +38,25 @@ def kept_steps(monkeypatch, path, metric, evaluations, *, notes=None, writes=Tru
     return written, notes.get("best")
 
 
+def test_workers_compare_the_metrics_that_they_agree_on(tmp_path):
+    """A worker whose own last bits differ finds the same best model, and stops with the others."""
+    keeper = BestModelKeeper(
+        tmp_path / "best",
+        "model",
+        metric="accuracy",
+        vocab=["[PAD]"],
+        lowercase=True,
+        writes=False,
+        agree=lambda own: {name: round(value, 1) for name, value in own.items()},
+    )
+    notes = {}
+    for step, value in enumerate([0.5, 0.5000001, 0.6], 1):
+        keeper._is_first = step == 1
+        keeper.keep_if_best({"step": step}, {"accuracy": value}, notes, errors={"accuracy": 0.04})
+    assert notes["best"] == {"step": 3, "accuracy": 0.6}
+    assert notes["top"] == {"step": 3, "value": 0.6, "error": 0.0}
+
+
 def lines(metric, values):
     return [({"step": step}, {metric: value}) for step, value in enumerate(values, 1)]
 

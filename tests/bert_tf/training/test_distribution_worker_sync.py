@@ -33,6 +33,24 @@ def two_workers(monkeypatch):
     return agreed
 
 
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_workers_get_the_numbers_of_the_chief(monkeypatch, workers):
+    monkeypatch.setattr(distribution, "worker_count", lambda strategy: workers)
+    monkeypatch.setattr(distribution, "is_chief", lambda strategy: strategy == 0)
+    own = [{"accuracy": 1.0, "loss": 2.5}, {"accuracy": 0.9, "loss": float("nan")}, {}]
+    own[2] = {"accuracy": 0.8, "loss": 2.4}
+    sent = []
+    for rank in range(workers):
+        worker = WorkerSync(rank)
+        worker.mean = lambda numbers: sent.append(numbers) or numbers
+        worker.of_chief(own[rank])
+    means = [sum(numbers) / workers for numbers in zip(*sent, strict=True)]
+    for rank in range(workers):
+        worker = WorkerSync(rank)
+        worker.mean = lambda numbers: means
+        assert worker.of_chief(own[rank]) == own[0]
+
+
 @pytest.mark.parametrize(
     ("stops", "answer"),
     [((None, None), None), ((TERM, None), TERM), ((None, INT), INT), ((INT, TERM), TERM)],

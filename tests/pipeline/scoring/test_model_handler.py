@@ -2,18 +2,23 @@
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import apache_beam as beam
 import constant_engine
+import numpy as np
 import pytest
 from apache_beam.ml.inference.base import KeyedModelHandler, RunInference
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.testing.util import assert_that, equal_to
+from behavior.exported_models import LIKELIHOOD, VOCAB
 from constant_engine import CONSTANT
 
 from bert_tf.base.errors import UsageError
+from bert_tf.engines.predictor import row_checker
 from bert_tf.engines.registry import ENGINES
+from bert_tf.engines.token_ids import TokenIdsEngine
 from pipeline.scoring.model_handler import TextModelHandler, row_characters
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "beam_inference.py"
@@ -66,6 +71,42 @@ def test_only_the_row_that_cannot_be_predicted_fails(model, is_keyed):
             str(each) for each, row in zip(elements, rows, strict=True) if not isinstance(row, str)
         ]
         assert_that(bad, equal_to(unusable), label="bad")
+
+
+@pytest.fixture
+def judge(tmp_path, monkeypatch):
+    """A model of likelihoods that finds all tokens equally likely, of sequences of 12 tokens."""
+    (tmp_path / "task.json").write_text(json.dumps(LIKELIHOOD))
+    (tmp_path / "vocab.txt").write_text("".join(f"{entry}\n" for entry in VOCAB))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
+
+    def run(inputs):
+        return {"logits": np.zeros((len(inputs["input_mask"]), 1, len(VOCAB)), np.float32)}
+
+    def load_model(self):
+        return replace(row_checker(tmp_path), engine=TokenIdsEngine(tmp_path, run))
+
+    monkeypatch.setattr(TextModelHandler, "load_model", load_model)
+    return tmp_path
+
+
+def test_only_a_text_of_too_many_tokens_or_none_fails(judge):
+    good = [{"text": f"a {letter}", "other": "b"} for letter in "abcdefgh"]
+    bad = [{"text": "the river " * 20, "other": "b"}, {"text": "a", "other": " "}]
+    rows = [*good[:5], *bad, *good[5:]]
+    with beam.Pipeline(FnApiRunner()) as pipeline:
+        found, failed = (
+            pipeline
+            | beam.Create(rows)
+            | RunInference(TextModelHandler(judge)).with_exception_handling()
+        )
+        texts = found | beam.Map(lambda each: each.example["text"])
+        reasons = failed.failed_inferences | beam.Map(
+            lambda each: (len(each[0]), str(each[1][1]).partition(": ")[2].rstrip("')"))
+        )
+        assert_that(texts, equal_to([row["text"] for row in good]), label="good")
+        too_long = "text is longer than the model reads: by 30 tokens"
+        assert_that(reasons, equal_to([(1, too_long), (1, "text has no token")]), label="bad")
 
 
 def test_keys_stay_with_their_rows(model):

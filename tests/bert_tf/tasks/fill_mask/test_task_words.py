@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
+from bert_tf.data.rows import candidate_words
 from bert_tf.export.loading import directory_for_task, load_trained_model
 from bert_tf.serving.signatures import BATCHED
 from bert_tf.tasks.fill_mask.declaration import FillMaskConfig
@@ -81,6 +82,35 @@ def test_scores_are_those_of_the_definition(worded, way):
                 after = "[MASK]".join(parts[number + 1 :])
                 assert each["text"] == before + each["token"] + after
     assert "[MASK]" not in filled[1]
+
+
+@pytest.mark.parametrize("way", ["graph", "host"])
+def test_the_logits_of_a_batch_are_bounded(worded, way, monkeypatch):
+    """Words of several tokens have logits at as many masks of each row."""
+    entries = worded.model.config.vocab_size
+    lengths = {len(worded.tokenizer.tokenize_texts([word]).ids) for word in WORDS}
+    most = 2 * max(lengths) * entries
+    monkeypatch.setattr(candidate_words, "MOST_LOGITS", most)
+    computed = []
+    head = worded.model.head
+
+    def recorded(encoded, inputs, dropout_key):
+        logits = head(encoded, inputs, dropout_key)
+        tf.py_function(lambda shape: computed.append(shape.numpy()), [tf.shape(logits)], [])
+        return logits
+
+    texts = {"text": ["[MASK] runs", "of [MASK] is", "[MASK] [MASK]", "is [MASK]"]}
+    if way == "host":
+        rows = worded.task.host().encode(worded.tokenizer, texts)
+        assert rows.max_rows * max(lengths) * entries <= most
+        return
+    monkeypatch.setattr(worded.model, "head", recorded)
+    graph = worded.task.serving_module(worded.model, worded.tokenizer).signatures()[BATCHED]
+    computed.clear()
+    graph(text=tf.constant(texts["text"]), batch_tokens=tf.constant(2048))
+    assert {shape[1] for shape in computed} == lengths
+    assert max(np.prod(shape) for shape in computed) <= most
+    assert sum(shape[0] for shape in computed) == 5 * len(lengths)
 
 
 def test_the_words_are_kept_with_the_model(worded, trained):
