@@ -179,6 +179,11 @@ class WorkerSync:
     def __init__(self, strategy: tf.distribute.Strategy):
         self._strategy = strategy
 
+    @property
+    def writes(self) -> bool:
+        """Return whether this process writes files; only the chief does."""
+        return is_chief(self._strategy)
+
     def mean(self, numbers: list[float]) -> list[float]:
         """Return the mean of each number; every worker must call this at the same point of its
         loop.
@@ -194,7 +199,7 @@ class WorkerSync:
         workers = worker_count(self._strategy)
         if workers == 1:
             return dict(numbers)
-        is_own = is_chief(self._strategy)
+        is_own = self.writes
         means = self.mean([value if is_own else 0.0 for value in numbers.values()])
         return {name: mean * workers for name, mean in zip(numbers, means, strict=True)}
 

@@ -34,7 +34,8 @@ from bert_tf.tasks.running.finetuning_rows import (
     spread_rows,
 )
 from bert_tf.training.arithmetic import has_accelerator, keep_float32_exact
-from bert_tf.training.best_model import Agree, BestModelKeeper
+from bert_tf.training.best_model import BestModelKeeper
+from bert_tf.training.distribution import WorkerSync
 from bert_tf.weights.model_directory import (
     ModelDirectory,
     Restore,
@@ -202,9 +203,8 @@ class EpochEvaluation:
         task: that was learned from the training rows.
         init: what the model started from, for its vocabulary.
         evaluator: None without evaluation rows; the last model is the best then.
-        writes: whether this process writes files; only the chief does.
+        workers: of which only the chief writes files; what it measures is compared.
         restore: puts back the parts that the model was built without.
-        agree: see `BestModelKeeper`.
     """
 
     def __init__(
@@ -215,24 +215,23 @@ class EpochEvaluation:
         *,
         init: ModelDirectory,
         evaluator: Evaluator | None,
-        writes: bool,
+        workers: WorkerSync,
         restore: Restore,
-        agree: Agree | None = None,
     ):
         self._run = Path(config.output)
         self._task = task
         self._vocab = init.vocab
         self._evaluator = evaluator
-        self._writes = writes
+        self._writes = workers.writes
         self._best = BestModelKeeper(
             self._run / "best",
             model,
             metric=config.selection_metric,
             vocab=init.vocab,
             lowercase=init.lowercase,
-            writes=writes,
+            writes=workers.writes,
             restore=restore,
-            agree=agree,
+            agree=workers.of_chief,
         )
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
