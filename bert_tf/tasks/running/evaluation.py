@@ -203,7 +203,7 @@ class EpochEvaluation:
         task: that was learned from the training rows.
         init: what the model started from, for its vocabulary.
         evaluator: None without evaluation rows; the last model is the best then.
-        workers: of which only the chief writes files; what it measures is compared.
+        strategy: of whose workers only the chief writes files; what it measures is compared.
         restore: puts back the parts that the model was built without.
     """
 
@@ -215,13 +215,14 @@ class EpochEvaluation:
         *,
         init: ModelDirectory,
         evaluator: Evaluator | None,
-        workers: WorkerSync,
+        strategy: tf.distribute.Strategy,
         restore: Restore,
     ):
         self._run = Path(config.output)
         self._task = task
         self._vocab = init.vocab
         self._evaluator = evaluator
+        workers = WorkerSync(strategy)
         self._writes = workers.writes
         self._best = BestModelKeeper(
             self._run / "best",

@@ -36,7 +36,7 @@ from bert_tf.training.arithmetic import (
     settle_arithmetic,
 )
 from bert_tf.training.best_model import BestModel, improved_at
-from bert_tf.training.distribution import WorkerSync, make_strategy
+from bert_tf.training.distribution import is_chief, make_strategy
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.timeline import LoopSettings, PhaseSettings
@@ -96,14 +96,13 @@ def finetune(
     strategy = make_strategy(config.strategy, config.tpu_address, console)
     init = read_model_directory(config.init)
     arithmetic = finetuning_arithmetic(config, init, strategy=strategy, console=console)
-    policy, workers = arithmetic.precision.policy, WorkerSync(strategy)
+    policy, writes = arithmetic.precision.policy, is_chief(strategy)
     console.info(*init.notes)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
     task, read = read_rows(config, init, tokenizer, console, check)
     rows, loss = read, FinetuningLoss(task)
     if config.teaching is not None:
         student, teacher = task.as_student(), Path(config.output) / "teacher"
-        writes = workers.writes
         keeper = SoftLabels(config.teaching, teacher, policy=policy, writes=writes, console=console)
         soft = keeper.added(student, read.train, read.unlabeled, tokenizer)
         rows = dataclasses.replace(read, train=soft)
@@ -133,7 +132,7 @@ def finetune(
         )
         evaluator = Evaluator(task, model, rows.evaluation, batching, console)
     evaluate = EpochEvaluation(
-        config, model, task, init=init, evaluator=evaluator, workers=workers, restore=subset.whole
+        config, model, task, init=init, evaluator=evaluator, strategy=strategy, restore=subset.whole
     )
     training = TrainingLoop(
         model=model,
@@ -148,10 +147,10 @@ def finetune(
         evaluate=evaluate,
     ).run()
     best, results = training.notes["best"], None
-    if read.evaluation is not None and workers.writes:
+    if read.evaluation is not None and writes:
         task, results = measure_best(config.output, read, console)
         best = {"step": best["step"], **results.metrics}
-    if workers.writes:
+    if writes:
         write_profile(config.output, task, read, results, tokenizer)
     best_model = _best_model(config, training.notes, results, inputs.steps_per_epoch)
     return FinetuningResult(
