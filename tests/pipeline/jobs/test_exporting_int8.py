@@ -5,6 +5,11 @@ import csv
 import io
 import json
 import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +19,7 @@ from behavior.small_models import write_classifier, write_encoder
 from bert_tf.base.checksums import CARD, read_sums
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, InputError, UsageError
+from bert_tf.base.processor import processor_flags
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig, ExportConfig
 from bert_tf.engines.registry import ENGINES
@@ -180,6 +186,68 @@ def test_the_same_bytes_twice(exported, export, tmp_path):
     kind = next(name for name, values in FORMATS.items() if values[1] == file)
     again = export(tmp_path / "again", kind, max_metric_drop=0.5)
     assert read_sums(again) == read_sums(folder)
+
+
+# As on the machine that exports: writes the scores that OpenVINO has in int8 for the probe rows.
+WRITE = """
+import sys, json
+from pathlib import Path
+import openvino
+from bert_tf.engines.probes import PROBES, write_probes
+from bert_tf.engines.registry import ENGINES
+for folder in map(Path, sys.argv[1:]):
+    graph = openvino.Core().read_model(folder / "model_int8.onnx")
+    openvino.save_model(graph, folder / "openvino_model_int8.xml", compress_to_fp16=False)
+    load = ENGINES["openvino"].load
+    engine = load(folder, threads=1, is_checked=True, precision="int8", allows_drift=True)
+    rows = json.loads((folder / PROBES).read_text())["rows"]
+    write_probes(folder, rows, engine.predict(rows), "int8")
+"""
+CHECK = """
+import sys
+from bert_tf.base.errors import UsageError
+from bert_tf.engines.registry import ENGINES
+for folder in sys.argv[1:]:
+    try:
+        ENGINES["openvino"].load(folder, threads=1, is_checked=True, precision="int8")
+        print("passes")
+    except UsageError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif("avx512_vnni" not in processor_flags(), reason="this processor lacks VNNI")
+def test_probes_tell_products_that_saturate_without_vnni(export, tmp_path, monkeypatch):
+    """8-bit weights in half of their range have the same scores without VNNI; others do not.
+
+    OpenVINO multiplies by oneDNN, whose instructions can be limited; onnxruntime's cannot.
+    """
+    pytest.importorskip("openvino", reason="an optional package")
+    quantization = pytest.importorskip("onnxruntime.quantization", reason="an optional package")
+    half = export(tmp_path / "half", max_metric_drop=1.0)
+    quantize = quantization.quantize_static
+
+    def quantize_wholly(*files, **options):
+        quantize(*files, **{**options, "reduce_range": False})
+
+    monkeypatch.setattr(quantization, "quantize_static", quantize_wholly)
+    whole = export(tmp_path / "whole", max_metric_drop=1.0)
+
+    def run(code, **environment):
+        return subprocess.run(
+            [sys.executable, "-c", code, str(half), str(whole)],
+            env={**os.environ, **environment},
+            cwd=Path(__file__).parents[3],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+
+    run(WRITE)
+    assert run(CHECK) == ["passes", "passes"]
+    first, second = run(CHECK, ONEDNN_MAX_CPU_ISA="AVX512_CORE")
+    assert first == "passes"
+    assert re.match(rf"{whole}: openvino in int8 differs by 0\.\d+ .* --allow-drift", second)
 
 
 def test_a_graph_that_is_too_bad_is_not_written(export, tmp_path, monkeypatch):
