@@ -9,6 +9,7 @@ from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import LabelErrorsConfig
+from bert_tf.data.tables.places import Place
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.tasks.base.corrections import CORRECTIONS, Correction, write_corrections
 from bert_tf.tasks.base.declaration import imported
@@ -72,7 +73,10 @@ def _write(record: JobRecord, config: LabelErrorsConfig, errors: LabelErrors) ->
     corrections = output / CORRECTIONS
     write_corrections(
         corrections,
-        [Correction(0, row.line, row.label, row.suggested_label) for row in errors.doubted],
+        [
+            Correction(Place(0), Place(row.line, row.row, row.id), row.label, row.suggested_label)
+            for row in errors.doubted
+        ],
         [" | ".join(row.texts.values()) for row in errors.doubted],
     )
     write_results(output, results)

@@ -23,7 +23,9 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import build_section, former_defaults
 from bert_tf.config.sections import FinetuneConfig
+from bert_tf.config.sections.tables import ID_COLUMN
 from bert_tf.data.tables.dialect import TableDialect, name_without_compression, table_format_by_name
+from bert_tf.data.tables.places import likely_id_column
 from bert_tf.data.tables.rejects import describe_rejects
 from bert_tf.data.tables.sketches import TableSketch, check_first_line, sketch_columns
 from bert_tf.data.tables.tables import fixed_columns, read_table_blocks
@@ -132,9 +134,18 @@ def draft_config(
         for key, names in table.rivals.items():
             listed = ", ".join(map(repr, names))
             console.info(f"  {key} {found[key]!r} is a guess; also possible: {listed}")
+        ids = likely_id_column(block.columns, block.rows, _names_in({**found, **values}))
+        if ids is not None:
+            found = {**found, ID_COLUMN: ids}
         draft.values.update({key: found[key] for key in found if key not in values})
         draft.reasons.update(_column_reasons(found, table))
     return draft
+
+
+def _names_in(columns: Mapping[str, Any]) -> set[str]:
+    """Return the columns that settings name, one or several each."""
+    values = [[each] if isinstance(each, str) else each for each in columns.values()]
+    return {name for listed in values if isinstance(listed, list | tuple) for name in listed}
 
 
 def _column_reasons(columns: Mapping[str, Any], table: TableSketch) -> dict[str, str]:

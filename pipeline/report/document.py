@@ -323,11 +323,16 @@ def marked_html(text: str, marks: Sequence[Mark]) -> str:
 
 
 def _example(example: Example) -> str:
-    """Render a row of a file: its number, facts about it, and its texts."""
-    line = {} if example.line is None else {"line": f"{example.line:,}"}
+    """Render a row of a file: what names it, facts about it, and its texts."""
+    named = {
+        "line": "" if example.line is None else f"{example.line:,}",
+        "row": f"{example.row:,}" if example.row else "",
+        "id": example.id,
+    }
     facts = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{shortened(value)}</dd></div>"
-        for name, value in {**line, **example.facts}.items()
+        for name, value in {**named, **example.facts}.items()
+        if value or name not in named
     )
     several = len(example.texts) > 1
     texts = "".join(

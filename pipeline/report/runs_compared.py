@@ -12,6 +12,7 @@ import numpy as np
 
 from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity, shown_measure
+from bert_tf.data.tables.places import ID, Place
 from bert_tf.tasks.base.report_sections import Section, TableSection
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.training.best_model import BestModel, is_lower_better
@@ -131,11 +132,14 @@ def have_same_rows(one: Evaluated, other: Evaluated) -> bool | None:
         return inputs[0] == inputs[1]
     if len(one.rows) != len(other.rows):
         return False
-    return all(_gold(row) == _gold(also) for row, also in zip(one.rows, other.rows, strict=True))
+    return all(_same_gold(row, also) for row, also in zip(one.rows, other.rows, strict=True))
 
 
-def _gold(row: Mapping[str, Any]) -> list[Any]:
-    return [row.get(name) for name in _GOLD]
+def _same_gold(row: Mapping[str, Any], also: Mapping[str, Any]) -> bool:
+    """Whether rows have the same place and label; one may have been read without its id."""
+    have_ids = all(each.get(ID) not in (None, f"line {each.get('line')}") for each in (row, also))
+    names = _GOLD if have_ids else [name for name in _GOLD if name != ID]
+    return all(row.get(name) == also.get(name) for name in names)
 
 
 def _table(
@@ -242,7 +246,12 @@ def _changed_rows(best: Evaluated, other: Evaluated) -> Iterator[TableSection]:
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    return f"line {row['line']:,}" if isinstance(row.get("line"), int) else str(row.get("id", ""))
+    """Name a row by its line, beside which row and id stand if there are any, or by its id."""
+    name = str(row.get(ID, ""))
+    line, number = row.get("line"), row.get("row")
+    if not isinstance(line, int):
+        return name
+    return f"line {Place(line, number if isinstance(number, int) and number != line else 0, name)}"
 
 
 def _label(row: Mapping[str, Any]) -> Any:

@@ -18,7 +18,9 @@ from bert_tf.data.tables.cells import columns_of_texts
 from bert_tf.data.tables.detectors import ROW_DETECTORS
 from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.judged import SHOWN_ROWS, ReadValues, first_values, judge, report
+from bert_tf.data.tables.places import Place
 from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.repeated_ids import RepeatedIds
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, read_table_blocks
 from bert_tf.data.tables.word_blocks import (
     COLUMN_NUMBER,
@@ -64,6 +66,8 @@ class RowBlock:
         reference: which block this is.
         raw_rows: the rows as the table has them.
         lines: the line of each, counted from 1.
+        numbers: the row of each in a spreadsheet, 0 where that is the line.
+        ids: of the rows; "" where a row has none.
         delimiter: what separates the table's cells; empty for JSON lines.
         cells: values by column of each row; None where rows are copied as they are.
         texts: by name of the model's input, of each row a text or a list of texts.
@@ -82,6 +86,13 @@ class RowBlock:
     words: list[list[str]] | None
     rejects: list[Reject]
     rejected_rows: list[tuple[str, dict[str, Any]]] = dataclasses.field(default_factory=list)
+    numbers: list[int] = dataclasses.field(default_factory=list)
+    ids: list[str] = dataclasses.field(default_factory=list)
+
+    def place(self, row: int) -> Place:
+        """Return where a row of the block is in its table."""
+        number = self.numbers[row] if self.numbers else 0
+        return Place(self.lines[row], number, self.ids[row] if self.ids else "")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,12 +104,16 @@ class TableSummary:
         rows_in: usable and rejected rows.
         keys: names of all columns, in the order of their first appearance.
         header: of a delimited table; else None.
+        repeated_ids: rows with the id of an earlier row, where the user names the column of ids.
+        repeated_id: the first of those ids.
     """
 
     blocks: int
     rows_in: int
     keys: tuple[str, ...]
     header: TableHeader | None
+    repeated_ids: int = 0
+    repeated_id: str = ""
 
 
 def check_tables(plan: ScoringPlan, console: Console) -> None:
@@ -143,13 +158,16 @@ def _values_read(
         return ReadValues(
             source=table.source,
             lines=block.lines,
+            places=block.places,
             words=rows,
             is_words_column_given=COLUMN_NUMBER.fullmatch(named) is not None,
             shown=[{column: " ".join(row)} for row in rows[:SHOWN_ROWS]],
         )
     columns = [column for column in sources.values() if isinstance(column, str)]
     texts = {column: block.texts(column) for column in columns}
-    return ReadValues(source=table.source, lines=block.lines, texts=texts, used=columns)
+    return ReadValues(
+        source=table.source, lines=block.lines, places=block.places, texts=texts, used=columns
+    )
 
 
 def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -> None:
@@ -208,12 +226,15 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     keys: dict[str, None] = {}
     header: TableHeader | None = None
     number = rows_in = 0
+    repeated = RepeatedIds()
     reserved = set(plan.columns.added(table.output_format))
     sources, blocks = open_blocks(table, plan, max_rows=plan.limit)
     try:
         for block in blocks:
             block = _without_notes(table, _without_reserved_keys(table, block, reserved))
             block = _without_faulty_rows(table, block, plan, sources)
+            if plan.dialect.id_column is not None:
+                repeated.add(block.places.id_of_line.values())
             for row in block.rows:
                 keys.update(dict.fromkeys(row))
             if plan.columns.keeps_rejected:
@@ -234,7 +255,14 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
         if len(plan.tables) == 1 and not plan.may_be_empty:
             raise
         header, keys = error.header, dict.fromkeys(error.columns)
-    summary = TableSummary(blocks=number, rows_in=rows_in, keys=tuple(keys), header=header)
+    summary = TableSummary(
+        blocks=number,
+        rows_in=rows_in,
+        keys=tuple(keys),
+        header=header,
+        repeated_ids=repeated.count,
+        repeated_id=repeated.first,
+    )
     write_text_atomically(
         plan.summary_file(table.number), json.dumps(dataclasses.asdict(summary)) + "\n"
     )
@@ -382,6 +410,13 @@ def _rejected_rows(block: TableBlock) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+def _names_of_rows(block: TableBlock) -> dict[str, list[Any]]:
+    """Return `numbers` and `ids` of a block as far as rows have any, see `RowBlock`."""
+    places = [block.places.at(line) for line in block.lines]
+    names = {"numbers": [each.row for each in places], "ids": [each.id for each in places]}
+    return {name: values for name, values in names.items() if any(values)}
+
+
 def _write_block(
     table: ScoredTable, block: TableBlock, number: int, plan: ScoringPlan, sources: Sources
 ) -> BlockReference:
@@ -391,6 +426,7 @@ def _write_block(
     content = {
         "raw_rows": block.raw_rows,
         "lines": block.lines,
+        **_names_of_rows(block),
         "delimiter": "" if block.header is None else block.header.delimiter,
         "cells": block.rows if needs_cells else None,
         "texts": _input_values(block, plan, sources),

@@ -27,6 +27,7 @@ import numpy as np
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import write_text_atomically
+from bert_tf.data.tables.places import Place
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.profile.texts import joined_texts
 
@@ -45,7 +46,7 @@ class MarkedRow(NamedTuple):
         key: how certain the model is, in steps; 0 for all if the first rows are marked.
         table, block: numbers of both.
         begin, end: bytes of the row in the part of its block.
-        line: where it starts in its file.
+        place: where it is in its file.
         texts: its text, or list of texts, by input.
     """
 
@@ -54,7 +55,7 @@ class MarkedRow(NamedTuple):
     block: int
     begin: int
     end: int
-    line: int
+    place: Place
     texts: dict[str, Any]
 
 
@@ -95,7 +96,7 @@ class MarkedRows:
         rows: Sequence[int],
         predicted: Mapping[str, np.ndarray],
         texts: Mapping[str, Sequence[Any]],
-        numbers: Sequence[int],
+        places: Sequence[Place],
     ) -> None:
         """Write the marked rows of a block beside its part.
 
@@ -105,7 +106,7 @@ class MarkedRows:
             rows: number of each line's row in the block.
             predicted: the model's outputs, [rows of the block, …] by name.
             texts: texts of the block's rows by input.
-            numbers: line of each of these rows in its file.
+            places: where the row of each line is in its file.
         """
         if self.output is not None and self.output not in predicted:
             if self.flag:
@@ -123,7 +124,7 @@ class MarkedRows:
                 int(keys[at]),
                 int(ends[at - 1]) if at else 0,
                 int(ends[at]),
-                numbers[rows[at]],
+                places[at],
                 {name: column[rows[at]] for name, column in texts.items()},
             ]
             for at in chosen
@@ -135,7 +136,10 @@ class MarkedRows:
         best: list[MarkedRow] = []
         for table, block, part in parts:
             found = json.loads(_beside(part).read_text(encoding="utf-8"))
-            here = [MarkedRow(key, table, block, *rest) for key, *rest in found]
+            here = [
+                MarkedRow(key, table, block, begin, end, Place(*place), texts)
+                for key, begin, end, place, texts in found
+            ]
             best = heapq.nsmallest(self.most, [*best, *here], key=lambda row: row[:5])
         return best
 

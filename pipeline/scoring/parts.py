@@ -119,7 +119,7 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     faults = plan.columns.faults_of(scored.predicted)
     for index, cells in enumerate(added):
         if index in faults:
-            rejects.append(Reject(table.source, block.lines[index], *faults[index]))
+            rejects.append(Reject.at(table.source, block.place(index), *faults[index]))
             unwritten.append(index)
             continue
         try:
@@ -136,7 +136,7 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
             if plan.abstention is not None and not plan.abstention.is_decided(rows[index]):
                 abstained += 1
         except UnwritableRowError as error:
-            rejects.append(Reject(table.source, block.lines[index], str(error)))
+            rejects.append(Reject.at(table.source, block.place(index), str(error)))
             unwritten.append(index)
     if plan.columns.keeps_rejected:
         numbered = [(block.lines[index], line) for index, line in zip(written, lines, strict=True)]
@@ -146,7 +146,8 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     write_text_atomically(block.reference.files.part, text)
     if plan.marked is not None:
         part = block.reference.files.part
-        plan.marked.write(part, lines, written, scored.predicted, block.texts, block.lines)
+        places = [block.place(row) for row in written]
+        plan.marked.write(part, lines, written, scored.predicted, block.texts, places)
     facts: dict[str, Any] = {} if plan.abstention is None else {Fact.ABSTAINED: abstained}
     if plan.columns.label_sets is not None:
         sizes = [len(cells[plan.columns.set_name]) for cells in added]

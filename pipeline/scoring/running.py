@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from bert_tf.base.wording import quantity, shown_duration
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, ScoreConfig, SummarizeConfig
 from bert_tf.data.tables.dialect import compression_of
 from bert_tf.data.tables.formats.parquet import open_parquet
+from bert_tf.data.tables.repeated_ids import repeated_ids_warning
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, table_format
 from bert_tf.data.tables.word_blocks import is_conll
 from bert_tf.serving.signatures import MANY_CUT, MOST_MASKS
@@ -25,7 +26,7 @@ from pipeline.outputs.job import JobRecord, run_job
 from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.rejects import report_rejects, warn_of_rejects
-from pipeline.scoring.blocks import read_first_block
+from pipeline.scoring.blocks import read_first_block, read_summary
 from pipeline.scoring.join import ScoringCounts, join_parts
 from pipeline.scoring.parts import Fact, WritePart, write_part
 from pipeline.scoring.plan import ScoringPlan
@@ -169,6 +170,7 @@ class TableJob:
             )
         with record.stage("join"):
             counts = self.join(plan, rejects)
+        console.warn(*_repeated_ids(plan))
         report_rejects(console, rejects, counts.rows_in, self.config.input)
         console.info(f"{counts.rows_out:,} of {quantity(counts.rows_in, 'row')} written")
         record.counts = {
@@ -190,6 +192,15 @@ class TableJob:
         record.extra["columns"] = {**plan.columns.sources, "added": plan.added}
         self.report(record, plan, counts)
         record.list_rejects(rejects, sum(counts.rejected.values()))
+
+
+def _repeated_ids(plan: ScoringPlan) -> Iterator[str]:
+    """Warn of ids that several rows of a table have; where no column is named, none are known."""
+    for table in plan.tables:
+        summary = read_summary(table, plan)
+        if summary.repeated_ids:
+            found = (summary.repeated_id, summary.repeated_ids)
+            yield repeated_ids_warning(table.source, str(plan.dialect.id_column), *found)
 
 
 def _log_losses(console: Console, counts: ScoringCounts) -> None:

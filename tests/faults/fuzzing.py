@@ -287,12 +287,13 @@ def read_squad(path: Path) -> None:
 
 def read_tags(path: Path) -> None:
     from bert_tf.data.tables.dialect import PLAIN
+    from bert_tf.data.tables.places import Places
     from bert_tf.data.tables.word_blocks import read_word_blocks
     from bert_tf.tasks.tagging.row_forms import TagColumns
     from bert_tf.tasks.tagging.rows import read_tagged_rows
 
     columns = TagColumns(text="text", tokens=None, tags=None, entities="entities")
-    list(read_tagged_rows(path, columns, PLAIN, None))
+    list(read_tagged_rows(path, columns, PLAIN, None, Places()))
     list(read_word_blocks(str(path), column="2", dialect=PLAIN, block_rows=3, as_lines=True))
 
 

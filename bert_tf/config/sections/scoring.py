@@ -25,6 +25,7 @@ from bert_tf.config.section import (
 from bert_tf.config.sections.data import SENTENCE_SPLITTERS, check_splitter_installed
 from bert_tf.config.sections.tables import (
     COLUMN,
+    ID_COLUMN,
     BatchTokens,
     TableSection,
     batch_tokens_option,
@@ -411,6 +412,8 @@ def given_columns(
 def _named_columns(config: EvaluateConfig | ScoreConfig) -> Iterator[tuple[str, str, str]]:
     for field in dataclasses.fields(config):
         columns = getattr(config, field.name)
+        if field.name == ID_COLUMN:
+            continue
         if field.name.endswith(COLUMN) and columns is not None:
             name = field.name.removesuffix(COLUMN)
             for column in (columns,) if isinstance(columns, str) else columns:

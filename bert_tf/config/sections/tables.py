@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
-from bert_tf.config.section import Bounds, Section, advanced, option
+from bert_tf.config.section import Bounds, Section, advanced, flag_text, option, optional
 
 MAX_LOCAL_WORKERS = 512
 
@@ -44,6 +44,8 @@ class StorageConfig(Section, section_name="storage"):
 
 
 COLUMN = "_column"  # the end of the names of keys that hold a column of tables
+ID_COLUMN = f"id{COLUMN}"
+NO_IDS = "none"  # in place of a column of ids
 
 BatchTokens = Annotated[int, Bounds(1, 100_000_000)]
 
@@ -93,6 +95,8 @@ class RowSection(Section):
             key = field.name
             columns = getattr(self, key)
             is_named = key in self.always_needed or columns not in (None, field.default)
+            if key == ID_COLUMN and columns == NO_IDS:
+                continue
             if key.endswith(COLUMN) and columns is not None and is_named:
                 names = (columns,) if isinstance(columns, str) else columns
                 found.update(dict.fromkeys(names, key))
@@ -111,7 +115,26 @@ class RowSection(Section):
 class TableSection(RowSection):
     """Keys of all jobs that read tables."""
 
+    id_column: str | None = optional(
+        "column with a name of its own for each row, which messages, predictions, rejects and "
+        f"pages show; {NO_IDS} for no ids (default: the first column whose values look like ids "
+        "and are all different)"
+    )
     max_table_megabytes: Annotated[float, Bounds(minimum=1.0)] = advanced(
         "maximum memory for the rows of a file that is loaded completely, as in finetune",
         4000.0,
     )
+
+    def faults(self) -> Iterator[str]:
+        if self.id_column in (None, NO_IDS):
+            return
+        for field in dataclasses.fields(self):
+            columns = getattr(self, field.name)
+            names = columns if isinstance(columns, tuple) else (columns,)
+            is_column = field.name.endswith(COLUMN) and field.name != ID_COLUMN
+            if is_column and self.id_column in names:
+                yield (
+                    f"{ID_COLUMN}: is {self.id_column!r}, which is read as {flag_text(field)}; "
+                    "name a column that only tells the rows apart"
+                )
+                return

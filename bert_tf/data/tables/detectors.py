@@ -166,7 +166,7 @@ def _long_sentences(values: ReadValues) -> Found | None:
         "count": _counted(int(is_long.sum()), len(lengths), "sentence"),
         "most": f"{_LONGEST_SENTENCE}",
         "words": f"{lengths[longest]:,}",
-        "line": f"{values.lines[longest]:,}",
+        "line": f"{values.places.at(values.lines[longest])}",
     }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.config.sections.tables import RowSection, TableSection
+from bert_tf.config.sections.tables import NO_IDS, RowSection, TableSection
 
 # Format by ending of tables: labeled rows, and the text column of a corpus
 TABLE_FORMATS = {
@@ -69,19 +69,23 @@ class TableDialect:
     has_header: bool = True  # whether CSV and TSV name the columns; if not, they are `1`, `2`, …
     max_row_characters: int = RowSection.max_row_characters  # longer rows are rejected
     max_table_megabytes: float = TableSection.max_table_megabytes  # of a file read whole
+    # column with the ids of rows; None if its values tell, NO_IDS for none
+    id_column: str | None = NO_IDS
 
     @classmethod
     def of(cls, config: RowSection) -> TableDialect:
         """Return the dialect that a config describes.
 
-        The default `max_table_megabytes` is used if the section has no such key.
+        Of sections without `max_table_megabytes` it has the default, without `id_column` no ids.
         """
-        table = config if isinstance(config, TableSection) else TableSection
+        is_table = isinstance(config, TableSection)
+        table = config if is_table else TableSection
         return cls(
             encoding=config.encoding,
             has_header=config.header,
             max_row_characters=config.max_row_characters,
             max_table_megabytes=table.max_table_megabytes,
+            id_column=table.id_column if is_table else NO_IDS,
         )
 
     def check_has_names(self, path: str | Path, why: str) -> None:
@@ -93,6 +97,16 @@ class TableDialect:
         """
         if not self.has_header:
             raise UsageError(f"{path}: --no-header is for CSV and TSV; {why}")
+
+    def check_no_id_column(self, path: str | Path, why: str) -> None:
+        """Raise UsageError if `--id-column` names a column for a format without any.
+
+        Args:
+            path: named in the error.
+            why: what has no columns, for the end of the message.
+        """
+        if self.id_column not in (None, NO_IDS):
+            raise UsageError(f"{path}: --id-column {self.id_column}: {why}; leave it out")
 
     @property
     def invalid_text(self) -> str:

@@ -25,6 +25,7 @@ import numpy as np
 from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError, InputError
 from bert_tf.base.wording import shortened
+from bert_tf.data.tables.places import Places
 
 MOST_ROWS = 5000  # looked at, spread evenly over the file; rates of a percent show in fewer
 SHOWN_ROWS = 2
@@ -88,6 +89,7 @@ class ReadValues:
 
     Attributes:
         lines: of the rows that values are of.
+        places: names the rows of these lines.
         texts: the texts of each row, by column.
         gold: the label of each row as the user shall see it, by column.
         labels: of all rows, words or entities, end to end.
@@ -105,6 +107,7 @@ class ReadValues:
 
     source: str
     lines: Sequence[int]
+    places: Places = dataclasses.field(default_factory=Places)
     texts: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     gold: Mapping[str, Sequence[Any] | np.ndarray] = dataclasses.field(default_factory=dict)
     labels: Sequence[str] = ()

@@ -9,12 +9,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from bert_tf.base.errors import InputError, RowsRejected
 from bert_tf.base.files import as_path, replacing_file
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.dialect import INVALID_UTF8
+from bert_tf.data.tables.places import ID, Place
 
 # The same fault has the same reason in all readers.
 LONE_SURROGATE = "lone surrogate"
@@ -76,12 +77,20 @@ class Reject:
     # its number in a spreadsheet, the header being 1, where line ends in cells make it another one
     # than the line; 0 if it is the same, or the format has no lines
     row: int = 0
+    id: str = ""  # the row's own name; "" if it has none
+
+    @classmethod
+    def at(cls, source: str | Path, place: Place, reason: str, detail: str = "") -> Self:
+        """Make the reject of a row whose place is known."""
+        return cls(str(source), place.line, reason, detail, place.row, place.id)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that a line of a rejects file has."""
         entry: dict[str, Any] = {"source": self.source, "line": self.line, "reason": self.reason}
         if self.row:
             entry["row"] = self.row
+        if self.id:
+            entry[ID] = self.id
         if self.detail:
             entry["detail"] = self.detail
         return entry
@@ -92,9 +101,11 @@ class Reject:
 
     @property
     def place(self) -> str:
-        """Return `file:line`, with the row if it has another number, or the file alone."""
-        row = f" (row {self.row:,})" if self.row else ""
-        return f"{self.source}:{self.line}{row}" if self.line else self.source
+        """Return `file:line`, with row and id as far as there are any, or the file alone."""
+        place = Place(self.line, self.row, self.id)
+        if self.line:
+            return f"{self.source}:{place}"
+        return f"{self.source} ({place.names})" if place.names else self.source
 
     def __str__(self) -> str:
         return f"{self.place}: {self.reason}" + (f" ({self.detail})" if self.detail else "")
@@ -239,7 +250,7 @@ def read_rejects(path: str | Path) -> Iterator[Reject]:
     with path.open(encoding="utf-8") as stream:
         for line in stream:
             entry = json.loads(line)
-            more = entry.get("detail", ""), entry.get("row", 0)
+            more = entry.get("detail", ""), entry.get("row", 0), entry.get(ID, "")
             yield Reject(entry["source"], entry["line"], entry["reason"], *more)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypedDict, Unpack, cast, get_args
@@ -24,6 +24,7 @@ from bert_tf.base.errors import (
     UsageError,
 )
 from bert_tf.base.wording import quantity
+from bert_tf.config.sections.tables import NO_IDS
 from bert_tf.data.tables.cells import (
     CellKind,
     annotation_fault,
@@ -45,6 +46,7 @@ from bert_tf.data.tables.formats.delimited import ParsedRow, TableHeader, read_d
 from bert_tf.data.tables.formats.json_lines import read_json_rows
 from bert_tf.data.tables.formats.parquet import parquet_schema, read_parquet_rows
 from bert_tf.data.tables.formats.squad_json import SQUAD_COLUMNS, is_squad_json, read_squad_rows
+from bert_tf.data.tables.places import Place, Places, likely_id_column
 from bert_tf.data.tables.rejects import Reject, RejectTally, keeping_rejects, nothing_usable
 from bert_tf.data.tables.text_files import Opener, open_local
 
@@ -69,8 +71,7 @@ class TableBlock:
     rejects: list[Reject]  # rows of this range of the file that cannot be used
     # of each reject the row as in the file and its values; "" and None if it is no row
     rejected_rows: list[tuple[str, dict[str, Any] | None]] = dataclasses.field(default_factory=list)
-    # the row of each line where these differ, see `Reject.row`
-    row_of_line: dict[int, int] = dataclasses.field(default_factory=dict)
+    places: Places = dataclasses.field(default_factory=Places)  # row and id of each line
 
     @property
     def rows_in(self) -> int:
@@ -100,7 +101,7 @@ class TableBlock:
         """
         found = list(zip(self.lines, faults, strict=True))
         rejects = [
-            Reject(source, line, *fault, row=self.row_of_line.get(line, 0))
+            Reject.at(source, self.places.at(line), *fault)
             for line, fault in found
             if fault is not None
         ]
@@ -138,11 +139,24 @@ class FileRows:
     source: str  # the file
     lines: list[int]  # the line each usable row starts on, counted from 1
     rejects: list[Reject]  # rows that cannot be used
-    # the row of each line where these differ, see `Reject.row`
-    row_of_line: dict[int, int] = dataclasses.field(default_factory=dict)
+    places: Places = dataclasses.field(default_factory=Places)  # row and id of each line
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def place(self, row: int) -> Place:
+        """Return where a row is, given its number among the usable ones."""
+        return self.places.at(self.lines[row])
+
+    @property
+    def all_places(self) -> list[Place]:
+        """Return where each usable row is."""
+        return [self.places.at(line) for line in self.lines]
+
+    @property
+    def place_columns(self) -> dict[str, list[Any]]:
+        """Return the fields that name rows in lists of them, see `Places.columns`."""
+        return self.places.columns(self.lines)
 
     def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
         """Split off rows; all rejects stay with the first part.
@@ -171,10 +185,7 @@ class FileRows:
         """
         if not faults:
             return self
-        found = [
-            Reject(self.source, line, *fault, row=self.row_of_line.get(line, 0))
-            for line, fault in ((self.lines[row], fault) for row, fault in faults.items())
-        ]
+        found = [Reject.at(self.source, self.place(row), *fault) for row, fault in faults.items()]
         rejects = [*self.rejects, *found]
         if len(faults) == len(self):
             rejects.sort(key=lambda reject: reject.line)
@@ -269,6 +280,7 @@ def read_table_blocks(
     block_rows: int = 8192,
     max_rows: int = 0,
     needed_only: bool = False,
+    not_ids: Collection[str] = (),
     console: Console | None = None,
     opener: Opener = open_local,
     **needed: Unpack[NeededColumns],
@@ -282,6 +294,8 @@ def read_table_blocks(
         max_rows: read only the first rows, rejected ones included (0: all).
         needed_only: leave out other columns where the format stores columns apart, or where no
             header says how many there are.
+        not_ids: columns that mean something, besides needed ones, so that their values name no
+            rows.
         console: gets notes on separators and quotes that are not the usual ones; None for none.
         opener: opens the file, which may be on other storage.
         needed: see `NeededColumns`; rows without these columns are rejected.
@@ -293,6 +307,8 @@ def read_table_blocks(
             `--no-header` was given for a format whose columns have names.
     """
     kinds = _kinds(needed)
+    id_column = _id_column(path, dialect, kinds, not_ids, opener)
+    read_columns = _with_id(kinds, id_column)
     header: TableHeader | None = None
     rows: Iterator[ParsedRow]
     match format_name := table_format(path):
@@ -301,7 +317,7 @@ def read_table_blocks(
                 path,
                 dialect,
                 has_quotes=format_name == "csv",
-                only=tuple(kinds) if needed_only else (),
+                only=read_columns if needed_only else (),
                 console=console,
                 opener=opener,
             )
@@ -309,7 +325,7 @@ def read_table_blocks(
             columns, rows = header.columns, parsed
         case "parquet":
             columns = tuple(parquet_schema(str(path), dialect, opener).names)
-            read = tuple(kinds) if needed_only else columns
+            read = read_columns if needed_only else columns
             rows = read_parquet_rows(path, dialect, opener, columns=read, needed=kinds)
         case _:
             is_squad = is_squad_json(path, opener)
@@ -317,9 +333,45 @@ def read_table_blocks(
             first = _taken(rows, _ROWS_WITH_KEYS)
             columns, rows = _object_keys(first), itertools.chain(first, rows)
     if columns or format_name != "jsonl":  # JSON lines may begin with rejects only
-        check_columns(path, header, columns, kinds)
+        check_columns(path, header, columns, read_columns)
     rows = itertools.islice(rows, max_rows or None)
-    yield from blocks_of_rows(path, rows, columns, block_rows, header=header, **needed)
+    yield from blocks_of_rows(
+        path, rows, columns, block_rows, header=header, id_column=id_column, **needed
+    )
+
+
+def _with_id(needed: Iterable[str], id_column: str | None) -> tuple[str, ...]:
+    return (*needed, id_column) if id_column else tuple(needed)
+
+
+def _id_column(
+    path: str | Path,
+    dialect: TableDialect,
+    needed: Collection[str],
+    not_ids: Collection[str],
+    opener: Opener,
+) -> str | None:
+    """Return the column with the ids of rows: the named one, or by its values; None for none.
+
+    Raises:
+        UsageError: the named column is one that the rows are read from.
+    """
+    name = dialect.id_column
+    if name == NO_IDS:
+        return None
+    if fixed_columns(path, opener):
+        dialect.check_no_id_column(path, "questions of SQuAD JSON are named by their own ids")
+        return None
+    if name in needed:
+        raise UsageError(
+            f"{path}: --id-column {name}: the model reads that column; name one that only tells "
+            f"the rows apart, or {NO_IDS}"
+        )
+    # What is no file can be read once only.
+    if name is not None or not ("://" in str(path) or Path(path).is_file()):
+        return name
+    block = first_rows(path, dialect, opener)
+    return block and likely_id_column(block.columns, block.rows, {*needed, *not_ids})
 
 
 class RowCounter:
@@ -341,13 +393,16 @@ class RowCounter:
         return line - inside if inside else 0
 
 
-def first_rows(path: str | Path, dialect: TableDialect = PLAIN) -> TableBlock | None:
+def first_rows(
+    path: str | Path, dialect: TableDialect = PLAIN, opener: Opener = open_local
+) -> TableBlock | None:
     """Read the first rows of a table with all of their columns; None if there are none.
 
     A glance at columns that nothing reads, for detectors: any fault is that of another reader.
     """
+    without_ids = dataclasses.replace(dialect, id_column=NO_IDS)
     try:
-        blocks = read_table_blocks(path, dialect=dialect, max_rows=_FIRST_ROWS)
+        blocks = read_table_blocks(path, dialect=without_ids, max_rows=_FIRST_ROWS, opener=opener)
         return next((block for block in blocks if block.rows), None)
     except BertPipelineError:
         return None
@@ -358,7 +413,8 @@ def has_column(path: str, name: str, dialect: TableDialect, opener: Opener = ope
     if name in fixed_columns(path, opener):
         return True
     try:
-        blocks = read_table_blocks(path, dialect=dialect, max_rows=_FIRST_ROWS, opener=opener)
+        without_ids = dataclasses.replace(dialect, id_column=NO_IDS)
+        blocks = read_table_blocks(path, dialect=without_ids, max_rows=_FIRST_ROWS, opener=opener)
         return any(name in block.columns for block in blocks)
     except NoRowsError as error:
         return name in error.columns
@@ -372,6 +428,7 @@ def blocks_of_rows(
     *,
     header: TableHeader | None = None,
     noun: str = "row",
+    id_column: str | None = None,
     **needed: Unpack[NeededColumns],
 ) -> Iterator[TableBlock]:
     """Make blocks of a file's rows; errors as of `read_table_blocks`.
@@ -383,6 +440,7 @@ def blocks_of_rows(
         block_rows: rows of a block.
         header: of the file, for its blocks and for advice on a missing column.
         noun: what a row is called in messages.
+        id_column: column with the ids of rows; None for none.
         needed: see `NeededColumns`.
     """
     kinds = _kinds(needed)
@@ -394,21 +452,22 @@ def blocks_of_rows(
         if not columns:
             columns = _object_keys(parsed_rows)
             if columns:
-                check_columns(path, None, columns, kinds)
+                check_columns(path, None, columns, _with_id(kinds, id_column))
         block = TableBlock(
             header=header, columns=columns, rows=[], raw_rows=[], lines=[], rejects=[]
         )
         for line, raw, row in parsed_rows:
             number = 0 if counter is None else counter.number(line, raw)
-            if number:
-                block.row_of_line[line] = number
             if isinstance(row, Reject):
+                block.places.note(Place(line, number))
                 block.rejects.append(dataclasses.replace(row, row=number) if number else row)
                 block.rejected_rows.append(("", None))
                 continue
+            place = Place(line, number, cell_text(row.get(id_column)).strip() if id_column else "")
+            block.places.note(place)
             for name, kind in kinds.items():
                 if fault := cell_fault(row, name, kind=kind, allow_empty=allow_empty):
-                    block.rejects.append(Reject(str(path), line, *fault, row=number))
+                    block.rejects.append(Reject.at(path, place, *fault))
                     block.rejected_rows.append((raw, row))
                     break
             else:
@@ -444,7 +503,7 @@ def read_table(
     columns: dict[str, list[str]] = {name: [] for name in _kinds(needed)}
     lines: list[int] = []
     rejects: list[Reject] = []
-    row_of_line: dict[int, int] = {}
+    places = Places()
     with keeping_rejects(rejects):
         for block in read_table_blocks(
             path, dialect=dialect, max_rows=max_rows, needed_only=True, console=console, **needed
@@ -458,12 +517,11 @@ def read_table(
             budget.add(block.rows_in, ())
             lines.extend(block.lines)
             rejects.extend(block.rejects)
-            row_of_line.update(block.row_of_line)
+            places.update(block.places)
+            budget.add(0, block.places.id_of_line.values())
         if not lines:
             raise nothing_usable(path, rejects)
-    return Table(
-        source=str(path), columns=columns, lines=lines, rejects=rejects, row_of_line=row_of_line
-    )
+    return Table(source=str(path), columns=columns, lines=lines, rejects=rejects, places=places)
 
 
 def _taken(rows: Iterator[ParsedRow], most: int) -> list[ParsedRow]:

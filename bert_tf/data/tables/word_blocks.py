@@ -329,6 +329,7 @@ def read_word_blocks(
         InputError, UsageError: as `read_table_blocks`.
     """
     if is_conll(path):
+        dialect.check_no_id_column(path, "sentences of CoNLL files have no columns")
         number = int(column) if COLUMN_NUMBER.fullmatch(column) else None
         sentences = read_conll_sentences(
             path, dialect, word_column=number, has_tags=False, opener=opener

@@ -1,7 +1,8 @@
 """Corrected labels of training rows: written by `label-errors`, edited, applied by `finetune`.
 
-A correction names its row by the line in the training file and the label that it has there, so
-that corrections of another file, or of a later version of it, are not applied to other rows.
+A correction names its row by its id, or by its line in the training file if rows have none, and by
+the label that it has there, so that corrections of another file, or of a later version of it, are
+not applied to other rows.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.base.files import replacing_file
 from bert_tf.base.wording import quantity
+from bert_tf.data.tables.places import ID, Place, Places
 from bert_tf.data.tables.tables import Table
 
 CORRECTIONS = "corrections.csv"
@@ -27,14 +29,14 @@ class Correction(NamedTuple):
     """A corrected row.
 
     Attributes:
-        place: line in the file of corrections.
-        line: where the row starts in the training file.
+        place: of the correction in its own file.
+        of: of the row in the training file.
         label: its label there.
         corrected: the right label; "" keeps the label.
     """
 
-    place: int
-    line: int
+    place: Place
+    of: Place
     label: str
     corrected: str
 
@@ -61,12 +63,22 @@ def read_corrections(path: str) -> list[Correction]:
 
 
 def _corrections(path: str, rows: csv.DictReader) -> Iterator[Correction]:
-    for row in rows:
-        place = rows.line_num
+    # The reader knows the last line of a row; the first one follows that of the row before.
+    last = rows.line_num
+    for number, row in enumerate(rows, start=2):
+        first = last + 1
+        last = rows.line_num
+        place = Place(first, 0 if number == first else number)
         if not (row["line"] or "").isdecimal():
             raise InputError(f"{path}:{place}: line {row['line']!r} is not a number from 1")
         label, corrected = ((row[name] or "").strip() for name in _NEEDED[1:])
-        yield Correction(place, int(row["line"]), label, corrected)
+        numbered = row.get("row") or ""
+        of = Place(
+            int(row["line"]),
+            int(numbered) if numbered.isdecimal() else 0,
+            (row.get(ID) or "").strip(),
+        )
+        yield Correction(place, of, label, corrected)
 
 
 def corrected_table(table: Table, path: str, column: str, console: Console) -> Table:
@@ -81,16 +93,16 @@ def corrected_table(table: Table, path: str, column: str, console: Console) -> T
     Raises:
         InputError: a correction is of a row that is not there, or has another label.
     """
-    row_at = {line: row for row, line in enumerate(table.lines)}
+    find = _finder(table)
     labels = list(table.columns[column])
     changed = kept = 0
     for each in read_corrections(path):
-        row = row_at.get(each.line)
+        row = find(each.of)
         if row is None or labels[row] not in (each.label, each.corrected):
             found = "no usable row" if row is None else f"the label {labels[row]!r}"
             raise InputError(
                 f"{path}:{each.place}: is of a row with the label {each.label!r} at line "
-                f"{each.line} of {table.source}, where there is {found}; run label-errors again if "
+                f"{each.of} of {table.source}, where there is {found}; run label-errors again if "
                 "the training rows have changed"
             )
         is_changed = each.corrected not in ("", labels[row])
@@ -105,10 +117,30 @@ def corrected_table(table: Table, path: str, column: str, console: Console) -> T
     return dataclasses.replace(table, columns={**table.columns, column: labels})
 
 
+def _finder(table: Table) -> Callable[[Place], int | None]:
+    """Return a function that finds a row, by its id if rows have one each, else by its line."""
+    at_line = {line: row for row, line in enumerate(table.lines)}
+    ids = [place.id for place in table.all_places]
+    at_id = {name: row for row, name in enumerate(ids) if name}
+    if len(at_id) < sum(map(bool, ids)):  # several rows have one
+        at_id = {}
+
+    def find(place: Place) -> int | None:
+        if place.id and at_id:
+            return at_id.get(place.id)
+        return at_line.get(place.line)
+
+    return find
+
+
 def write_corrections(path: Path, rows: Sequence[Correction], texts: Sequence[str]) -> None:
-    """Write corrections to be edited, with the text of each row."""
+    """Write corrections to be edited, with what names each row and with its text."""
+    places = Places()
+    for row in rows:
+        places.note(row.of)
+    named = places.columns([row.of.line for row in rows])
     with replacing_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([*_NEEDED, "text"])
-        for row, text in zip(rows, texts, strict=True):
-            writer.writerow([row.line, row.label, row.corrected, text])
+        writer.writerow([*named, *_NEEDED[1:], "text"])
+        for *names, row, text in zip(*named.values(), rows, texts, strict=True):
+            writer.writerow([*names, row.label, row.corrected, text])

@@ -109,7 +109,8 @@ class LabelTask(Student):
 
 def _label_rows(table: Table, labels: Mapping[int, Sequence[str]]) -> LabelRows:
     lines = [table.lines[index] for index, names in labels.items() for _ in names]
-    return LabelRows(table.source, [name for names in labels.values() for name in names], lines)
+    names = [name for names in labels.values() for name in names]
+    return LabelRows(table.source, names, lines, places=table.places)
 
 
 def softened_divergence(

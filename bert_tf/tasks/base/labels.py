@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.base.wording import quantity, shortened
+from bert_tf.data.tables.places import Places
 from bert_tf.data.tables.value_forms import look_alikes, skeleton
 from bert_tf.tasks.base.prediction_rows import TaskReport
 
@@ -39,6 +40,7 @@ class LabelRows:
         labels: of all rows, end to end; a row may have several.
         lines: the line of each of them, counted from 1.
         noun: what has a label, as messages name it.
+        places: names the rows of these lines; None if nothing else does.
 
     Attributes:
         counts: occurrences by label.
@@ -46,10 +48,17 @@ class LabelRows:
     """
 
     def __init__(
-        self, source: str, labels: Sequence[str], lines: Sequence[int], *, noun: str = "row"
+        self,
+        source: str,
+        labels: Sequence[str],
+        lines: Sequence[int],
+        *,
+        noun: str = "row",
+        places: Places | None = None,
     ):
         self.source = source
         self.noun = noun
+        self._places = places or Places()
         self.counts = collections.Counter(labels)
         self.first: dict[str, int] = {}
         for label, line in zip(labels, lines, strict=True):
@@ -58,7 +67,8 @@ class LabelRows:
     def named(self, label: str) -> str:
         """Describe a label with its rows: `'sports ' (3 rows, first at line 17)`."""
         rows = self.counts[label]
-        where = f"line {self.first[label]}" if rows == 1 else f"first at line {self.first[label]}"
+        place = self._places.at(self.first[label])
+        where = f"line {place}" if rows == 1 else f"first at line {place}"
         return f"{_quoted(label)} ({quantity(rows, self.noun)}, {where})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from bert_tf.tasks.base.declaration import (
     ProbabilitiesField,
     ServedTaskDeclaration,
 )
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.tables import FileRows
 
 _FLOAT32_DIGITS = 7
 
@@ -85,7 +88,7 @@ def prediction_rows(
 
 def labeled_rows(
     fields: Sequence[PredictionField],
-    lines: Sequence[int],
+    source: FileRows,
     labels: Sequence[Any] | np.ndarray,
     predicted: Mapping[str, Iterable[Any]],
     *,
@@ -95,16 +98,15 @@ def labeled_rows(
 
     Args:
         fields: columns of the predictions.
-        lines: where each row starts in its file, counted from 1.
+        source: the rows, which their places name.
         labels: of the rows, an array or values ready for JSON.
         predicted: outputs by name, [rows].
         probabilities: all of each row, if its metrics need them.
     """
+    named = {**source.place_columns, "label": _plain(labels)}
     rows = [
-        {"line": line, "label": label, **row}
-        for line, label, row in zip(
-            lines, _plain(labels), prediction_rows(fields, predicted), strict=True
-        )
+        {**dict(zip(named, cells, strict=True)), **row}
+        for *cells, row in zip(*named.values(), prediction_rows(fields, predicted), strict=True)
     ]
     if probabilities is not None:
         for row, values in zip(rows, probabilities, strict=True):

@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from bert_tf.data.tables.places import Place
+
 MOST_EXAMPLES = 30
 MOST_ROWS = 50
 MOST_POINTS = 1000
@@ -124,6 +126,7 @@ class Example:
     Attributes:
         line: where it starts in its file, counted from 1; None if it is named by its facts, as in
             JSON.
+        row, id: see `Place`.
         facts: label, prediction and the like, by their name.
         texts: by input name.
         marks: parts of the texts, by their names; they may overlap.
@@ -133,6 +136,20 @@ class Example:
     facts: Mapping[str, str]
     texts: Mapping[str, str]
     marks: Mapping[str, Sequence[Mark]] = dataclasses.field(default_factory=dict)
+    row: int = 0
+    id: str = ""
+
+
+def example_at(
+    place: Place | None,
+    *,
+    facts: Mapping[str, str],
+    texts: Mapping[str, str],
+    marks: Mapping[str, Sequence[Mark]] | None = None,
+) -> Example:
+    """Return a row to look at, named by its place; None if it is named by its facts."""
+    line, row, name = (None, 0, "") if place is None else place
+    return Example(line=line, row=row, id=name, facts=facts, texts=texts, marks=marks or {})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -343,7 +360,7 @@ def negative_logs(probabilities: Any) -> np.ndarray:
 def worst_rows(
     losses: np.ndarray,
     is_wrong: np.ndarray,
-    lines: Sequence[int | None],
+    places: Sequence[Place | None],
     texts: Mapping[str, Sequence[Any]],
     facts: Callable[[int], Mapping[str, str]],
     *,
@@ -357,7 +374,7 @@ def worst_rows(
     Args:
         losses: float [rows].
         is_wrong: bool [rows].
-        lines: where each row starts in its file.
+        places: where each row is in its file; None of a row that its facts name.
         texts: of the rows by input name.
         facts: label, prediction and the like of a row, from its number.
         title, note: texts of the section.
@@ -367,8 +384,8 @@ def worst_rows(
     return ExamplesSection(
         title=title,
         examples=[
-            Example(
-                line=lines[row],
+            example_at(
+                places[row],
                 facts=facts(row),
                 texts=shown_texts(texts, row),
                 marks=marks(row),

@@ -13,7 +13,8 @@ from bert_tf.base.console import Console
 from bert_tf.data.tables.detectors import ROW_DETECTORS
 from bert_tf.data.tables.dialect import PLAIN, TableDialect, table_format_by_name
 from bert_tf.data.tables.judged import Finding, ReadValues, first_values, judge, report
-from bert_tf.data.tables.tables import first_rows, fixed_columns
+from bert_tf.data.tables.repeated_ids import RepeatedIds, repeated_ids_warning
+from bert_tf.data.tables.tables import FileRows, first_rows, fixed_columns
 from bert_tf.tasks.base.task import Task
 
 
@@ -44,7 +45,25 @@ def review_rows(
     """
     values, findings = rows_judged(task, source, dialect=dialect)
     console.info(*first_values(values))
+    warn_of_repeated_ids(source, dialect, console)
     report(values.source, findings, console)
+
+
+def warn_of_repeated_ids(source: FileRows, dialect: TableDialect, console: Console) -> None:
+    """Warn of ids that several rows have, if the user has named their column.
+
+    Args:
+        source: the rows.
+        dialect: of their file.
+        console: for the warning.
+    """
+    if not source.places.id_of_line or dialect.id_column is None:
+        return
+    repeated = RepeatedIds()
+    repeated.add(place.id for place in source.all_places)
+    if repeated.count:
+        found = (repeated.first, repeated.count)
+        console.warn(repeated_ids_warning(source.source, dialect.id_column, *found))
 
 
 def rows_judged(

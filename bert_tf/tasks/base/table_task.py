@@ -288,6 +288,7 @@ class TableTask(Task):
         return ReadValues(
             source=source.source,
             lines=source.lines,
+            places=source.places,
             texts={column: source.columns[column] for column in texts},
             gold={self.label_column: self.gold(source)},
             labels=self.flat_labels(source),
@@ -345,7 +346,7 @@ class TableTask(Task):
             metrics=self.metrics(source, predicted),
             predictions=labeled_rows(
                 self.declaration.predictions,
-                source.lines,
+                source,
                 self.gold(source),
                 predicted,
                 probabilities=self.row_probabilities(predicted),

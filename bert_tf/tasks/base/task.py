@@ -376,7 +376,12 @@ class Task(ServedTask):
 
     def read_values(self, source: Any) -> ReadValues:
         """Return what was read as detectors judge it and the user sees it."""
-        return ReadValues(source=source.source, lines=source.lines, texts=self.texts(source))
+        return ReadValues(
+            source=source.source,
+            lines=source.lines,
+            places=source.places,
+            texts=self.texts(source),
+        )
 
     @abc.abstractmethod
     def groups(self, source: Any) -> RowGroups:

@@ -22,9 +22,12 @@ from bert_tf.base.console import Console
 from bert_tf.base.files import replacing_file
 from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.base.wording import quantity
+from bert_tf.config.sections.tables import NO_IDS
 from bert_tf.data.rows.holdout import stratified_folds
+from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.prediction_rows import TaskResults, labeled_rows
+from bert_tf.tasks.base.review import warn_of_repeated_ids
 from bert_tf.tasks.base.task import RowsCheck
 from bert_tf.tasks.classification.metrics import LabelReport, classification_metrics
 from bert_tf.tasks.classification.options import ClassificationLabelErrorsConfig
@@ -49,6 +52,7 @@ def find_label_errors(
     """
     task, table = ClassificationTask.from_training(config, console)
     check([table])
+    warn_of_repeated_ids(table, TableDialect.of(config), console)
     folds = stratified_folds(task.groups(table), config.folds)
     probabilities = np.zeros((len(table), len(task.labels)), np.float32)
     is_checked = np.zeros(len(table), bool)
@@ -116,6 +120,7 @@ def _finetuning(config: ClassificationLabelErrorsConfig, train: Path, run: Path)
             "encoding": "utf-8",
             "header": True,
             "max_train_rows": 0,
+            "id_column": NO_IDS,
             "corrections": None,  # its rows have them already
         }
     )
@@ -140,7 +145,7 @@ def _judged(
         results=TaskResults(
             metrics=classification_metrics(labels, likeliest),
             predictions=labeled_rows(
-                task.declaration.predictions, rows.lines, task.gold(rows), predicted
+                task.declaration.predictions, rows, task.gold(rows), predicted
             ),
             report=measures.report(),
         ),
@@ -155,7 +160,7 @@ def _doubted(
     for row in doubtful_rows(labels, probabilities).tolist():
         suggested = int(probabilities[row].argmax())
         yield DoubtedRow(
-            line=table.lines[row],
+            **table.place(row)._asdict(),
             label=task.labels[labels[row]],
             label_probability=float(own[row]),
             suggested_label=task.labels[suggested],

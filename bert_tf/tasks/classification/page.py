@@ -60,7 +60,7 @@ def sections(
     yield worst_rows(
         np.where(gold != chosen, losses, -1.0),
         gold != chosen,
-        source.lines,
+        source.all_places,
         texts,
         lambda row: {
             "label": task.labels[gold[row]],

@@ -161,7 +161,7 @@ class LabelForm:
         first = next(index for index, listed in enumerate(items) if listed and len(listed) == width)
         seen = (
             f"{table.source}: column {self.column!r} holds {width} zeros and ones in each row "
-            f"(line {table.lines[first]}: {shortened(table.columns[self.column][first])})"
+            f"(line {table.place(first)}: {shortened(table.columns[self.column][first])})"
         )
         if not self.names:
             raise UsageError(

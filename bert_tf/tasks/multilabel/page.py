@@ -64,7 +64,7 @@ def sections(
     yield worst_rows(
         losses,
         (gold != chosen).any(axis=1),
-        source.lines,
+        source.all_places,
         texts,
         lambda row: {
             "labels": ", ".join(names[row]) or "none",

@@ -260,7 +260,7 @@ class MultiLabelTask(LabelTask):
         return TaskResults(
             metrics=self._set_metrics(source, predicted),
             predictions=labeled_rows(
-                self.declaration.predictions, source.lines, self.gold(source), predicted
+                self.declaration.predictions, source, self.gold(source), predicted
             ),
         )
 

@@ -13,6 +13,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import Fault, UsageError
 from bert_tf.data.tables.cells import columns_of_texts, named_texts
 from bert_tf.data.tables.dialect import TableBudget, TableDialect
+from bert_tf.data.tables.places import Place, Places
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.tables import FileRows, TableBlock, read_table_blocks
 from bert_tf.tasks.multiple_choice.options import choices_fault
@@ -65,7 +66,7 @@ class _Row(NamedTuple):
         names: of the choices, such as A, B, C; empty if they have none.
     """
 
-    line: int
+    place: Place
     context: str
     question: str
     choices: list[str]
@@ -111,10 +112,12 @@ def read_choices(
     )
     rejects: list[Reject] = []
     rows: list[_Row] = []
+    places = Places()
     budget = TableBudget(path, dialect.max_table_megabytes)
     with keeping_rejects(rejects):
-        for row in _usable_rows(path, columns, blocks, rejects, console):
-            budget.add(1, (row.context, row.question, row.label, *row.choices))
+        for row in _usable_rows(path, columns, blocks, rejects, places, console):
+            texts = (row.context, row.question, row.label, row.place.id, *row.choices)
+            budget.add(1, texts)
             rows.append(row)
     unnamed = [row for row in rows if row.label.strip() not in row.names]
     if label_form == "auto":
@@ -137,7 +140,7 @@ def read_choices(
             kept.append(row)
             right.append(choice)
         else:
-            rejects.append(Reject(path, row.line, *choice))
+            rejects.append(Reject.at(path, row.place, *choice))
     rejects.sort(key=lambda reject: reject.line)
     if not kept:
         raise nothing_usable(path, rejects)
@@ -147,7 +150,8 @@ def read_choices(
         questions=None if columns.question is None else [row.question for row in kept],
         choices=[row.choices for row in kept],
         right=np.array(right, np.int64),
-        lines=[row.line for row in kept],
+        lines=[row.place.line for row in kept],
+        places=places,
         rejects=rejects,
         label_form=label_form,
     )
@@ -158,9 +162,10 @@ def _usable_rows(
     columns: ChoiceColumns,
     blocks: Iterable[TableBlock],
     rejects: list[Reject],
+    places: Places,
     console: Console | None,
 ) -> Iterator[_Row]:
-    """Yield rows whose choices can be compared, and add the others to `rejects`."""
+    """Yield rows whose choices can be compared, and note their places; add others to `rejects`."""
     for number, block in enumerate(blocks):
         if number == 0 and console is not None:
             _warn_of_unread_question(path, columns, block, console)
@@ -178,10 +183,12 @@ def _usable_rows(
             strict=True,
         ):
             fault = choices_fault({"choices": choices})
+            place = block.places.at(line)
             if fault is not None:
-                rejects.append(Reject(path, line, *fault))
+                rejects.append(Reject.at(path, place, *fault))
             else:
-                yield _Row(line, context, question, choices or [], named, label)
+                places.note(place)
+                yield _Row(place, context, question, choices or [], named, label)
 
 
 def _named_choices(row: dict[str, Any], columns: ChoiceColumns) -> list[tuple[str, str]]:

@@ -114,7 +114,12 @@ class MultipleChoiceTask(Task):
             chance = (1 / source.counts).mean()
             yield f"  {name}: {number} choices per row; {chance:.4f} are right by chance"
         counted = {
-            name: LabelRows(source.source, list(map(str, source.right.tolist())), source.lines)
+            name: LabelRows(
+                source.source,
+                list(map(str, source.right.tolist())),
+                source.lines,
+                places=source.places,
+            )
             for name, source in sources.items()
         }
         labels = sorted({label for rows in counted.values() for label in rows.counts}, key=int)
@@ -138,6 +143,7 @@ class MultipleChoiceTask(Task):
         return ReadValues(
             source=source.source,
             lines=source.lines,
+            places=source.places,
             texts={columns.context: source.contexts},
             used=(columns.context, *question, *columns.choices, columns.label),
             shown=shown,
@@ -203,7 +209,7 @@ class MultipleChoiceTask(Task):
             errors={name: error_of_mean(each) for name, each in values.items()},
             predictions=labeled_rows(
                 self.declaration.predictions,
-                source.lines,
+                source,
                 source.right,
                 predicted,
                 probabilities=[
@@ -325,7 +331,7 @@ def sections(
     yield worst_rows(
         wrong,
         right != chosen,
-        source.lines,
+        source.all_places,
         texts,
         lambda row: {
             "right": str(right[row]),

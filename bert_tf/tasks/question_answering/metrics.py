@@ -235,7 +235,12 @@ def question_results(
             for name, values in zip(_NAMES, scores, strict=True)
         },
         predictions=[
-            {"id": identity, **({"line": line} if has_lines else {}), "answers": gold, **row}
+            {
+                "id": identity,
+                **(source.places.fields(line) if has_lines else {}),
+                "answers": gold,
+                **row,
+            }
             for identity, line, gold, row in zip(
                 source.ids, source.lines, golds, cells, strict=True
             )

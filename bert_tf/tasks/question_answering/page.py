@@ -158,7 +158,7 @@ def _wrong_answers(
     return worst_rows(
         np.where(f1 < 1, probabilities - f1, -np.inf),
         f1 < 1,
-        source.lines if has_lines else [None] * len(source.lines),
+        source.all_places if has_lines else [None] * len(source.lines),
         {"question": source.questions, "context": [text for text, _ in shown]},
         lambda row: {
             **({} if has_lines else {"id": source.ids[row]}),

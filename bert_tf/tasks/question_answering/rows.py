@@ -19,6 +19,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import cell_text, check_columns, list_in_text, value_in_text
 from bert_tf.data.tables.dialect import PLAIN, TableBudget, TableDialect
 from bert_tf.data.tables.formats.squad_json import is_squad_json, read_squad_entries
+from bert_tf.data.tables.places import Places
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.tables import FileRows, read_table_blocks
 from bert_tf.data.tables.text_files import has_surrogates
@@ -121,13 +122,16 @@ def read_questions(
         UsageError: the file is missing or lacks a column.
     """
     names_questions = is_squad_json(path)
+    places = Places()
     if names_questions:
         found = squad_questions(path, dialect)
     else:
         found = table_questions(
-            path, columns, check_offsets=check_offsets, dialect=dialect, console=console
+            path, columns, places, check_offsets=check_offsets, dialect=dialect, console=console
         )
-    builder = _Questions(str(path), check_offsets=check_offsets, names_questions=names_questions)
+    builder = _Questions(
+        str(path), places, check_offsets=check_offsets, names_questions=names_questions
+    )
     budget = TableBudget(path, dialect.max_table_megabytes)
     with keeping_rejects(builder.rejects):
         for count, question in enumerate(found, start=1):
@@ -156,10 +160,11 @@ class FoundQuestion(NamedTuple):
 
 
 class _Questions:
-    """Collects usable questions, with every context once, and rejects."""
+    """Collects usable questions, with every context once, and rejects; `places` names rows."""
 
-    def __init__(self, source: str, *, check_offsets: bool, names_questions: bool):
+    def __init__(self, source: str, places: Places, *, check_offsets: bool, names_questions: bool):
         self._source = source
+        self._places = places
         self._names_questions = names_questions
         self._check_offsets = check_offsets
         self._questions: list[FoundQuestion] = []
@@ -175,7 +180,8 @@ class _Questions:
             reason, detail = fault
             if self._names_questions and question.fault is None:
                 detail = f"question {question.id!r}" + (f": {detail}" if detail else "")
-            self.rejects.append(Reject(self._source, question.line, reason, detail))
+            place = self._places.at(question.line)
+            self.rejects.append(Reject.at(self._source, place, reason, detail))
             return False
         self._lines[question.id] = question.line
         self._questions.append(question)
@@ -195,6 +201,7 @@ class _Questions:
             context_index=np.array(self._context_index, np.int64),
             answers=[found.answers for found in self._questions],
             rejects=self.rejects,
+            places=self._places,
         )
 
     def _fault(self, question: FoundQuestion) -> Fault | None:
@@ -316,6 +323,7 @@ def _unusable(line: int, reason: str, detail: str = "") -> FoundQuestion:
 def table_questions(
     path: str | Path,
     columns: QuestionColumns,
+    places: Places,
     *,
     check_offsets: bool,
     dialect: TableDialect,
@@ -326,6 +334,7 @@ def table_questions(
     Args:
         path: the file.
         columns: names of its columns.
+        places: gets those of the rows.
         check_offsets: whether starts of answers are needed.
         dialect: how the file is written.
         console: gets warnings of the reader; None for none.
@@ -337,6 +346,7 @@ def table_questions(
         path,
         dialect=dialect,
         text_columns=(columns.question, columns.context),
+        not_ids=(columns.answer or "", columns.answer_start or ""),
         console=console,
     )
     is_first = True
@@ -351,6 +361,7 @@ def table_questions(
             needed = (columns.answer, None if has_starts else columns.answer_start)
             check_columns(path, block.header, block.columns, [name for name in needed if name])
         is_first = False
+        places.update(block.places)
         for line, row in block.in_order():
             if isinstance(row, Reject):
                 yield _unusable(line, row.reason, row.detail)

@@ -150,6 +150,7 @@ class QuestionAnsweringTask(Task):
         return ReadValues(
             source=source.source,
             lines=source.lines,
+            places=source.places,
             texts=self.texts(source),
             gold={"answer": [next(iter(texts), "") for texts in source.golds]},
             used=tuple(filter(None, names)),

@@ -60,7 +60,7 @@ def sections(
     yield worst_rows(
         np.abs(errors),
         np.ones(len(gold), bool),
-        source.lines,
+        source.all_places,
         texts,
         lambda row: {
             "label": f"{gold[row]:.6g}",

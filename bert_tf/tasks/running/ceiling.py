@@ -21,6 +21,7 @@ from bert_tf.base.arrays import flat_ranges
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.rows.encoded_rows import GroupedRows
+from bert_tf.data.tables.places import Place
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.ceiling import (
     Cause,
@@ -55,7 +56,7 @@ class Ceiling:
         metrics: all metrics of a perfect model.
         perfect: what `metric` is if every prediction is right.
         causes: what keeps the model from that, the largest first.
-        example: the line of the first row that is predicted wrong; None without one.
+        example: the place of the first row that is predicted wrong; None without one.
     """
 
     source: str
@@ -65,7 +66,7 @@ class Ceiling:
     metrics: Mapping[str, float]
     perfect: float
     causes: tuple[Cause, ...] = ()
-    example: int | None = None
+    example: Place | None = None
 
     @property
     def value(self) -> float:
@@ -205,8 +206,8 @@ def measure_ceiling(
     if not causes and not missed.any():
         # The metric is not defined for such rows, as F1 without entities.
         return dataclasses.replace(found, metrics={**metrics, metric: whole})
-    line = sample.source.lines[int(missed.argmax())]
-    return dataclasses.replace(found, causes=tuple(causes), example=line)
+    place = sample.source.place(int(missed.argmax()))
+    return dataclasses.replace(found, causes=tuple(causes), example=place)
 
 
 def _targets_of(rows: TaskData, of: TaskData, chosen: np.ndarray) -> TaskData:

@@ -16,6 +16,7 @@ from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.rows.encoded_rows import Batching
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.places import ID
 from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocabulary_files import VOCAB, read_folder_vocabulary
@@ -266,6 +267,7 @@ class DoubtedRow:
 
     Attributes:
         line: where it starts in the file, counted from 1.
+        row, id: see `Place`.
         label: its own label.
         label_probability: what the models give its own label, 0 to 1.
         suggested_label: the label that the models find most likely.
@@ -274,6 +276,8 @@ class DoubtedRow:
     """
 
     line: int
+    row: int = 0
+    id: str = ""
     label: str
     label_probability: float
     suggested_label: str
@@ -301,13 +305,20 @@ class LabelErrors:
 
 
 def write_doubted_rows(path: Path, rows: Sequence[DoubtedRow], inputs: Sequence[str]) -> None:
-    """Write a CSV with a line per row: `line`, labels, their probabilities and the texts."""
-    names = [field.name for field in dataclasses.fields(DoubtedRow) if field.name != "texts"]
+    """Write a CSV with a line per row: `line`, labels, their probabilities and the texts.
+
+    With `row` and `id` where rows have these, see `Places.columns`.
+    """
+    fields = [field.name for field in dataclasses.fields(DoubtedRow) if field.name != "texts"]
+    unused = {name for name in ("row", ID) if not any(getattr(row, name) for row in rows)}
+    names = [name for name in fields if name not in unused]
     with replacing_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([*names, *inputs])
         for row in rows:
-            cells = (getattr(row, name) for name in names)
+            cells = [getattr(row, name) for name in names]
+            if "row" in names:
+                cells[names.index("row")] = row.row or row.line
             table_rows = [
                 round(cell, PROBABILITY_DIGITS) if isinstance(cell, float) else cell
                 for cell in cells

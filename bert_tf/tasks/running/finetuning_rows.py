@@ -168,7 +168,7 @@ def _warn_of_conflicts(task: Task, source: FileRows, console: Console) -> None:
     if conflicting:
         console.warn(
             f"{source.source}: {quantity(len(conflicting), 'text')} with several labels in its "
-            f"{quantity(len(source), 'row')}, the first at line {source.lines[conflicting[0]]}; "
+            f"{quantity(len(source), 'row')}, the first at line {source.place(conflicting[0])}; "
             "decide on one label each"
         )
 
@@ -182,7 +182,7 @@ def _warn_of_leaks(task: Task, train: FileRows, evaluation: FileRows, console: C
         console.warn(
             f"{evaluation.source}: {len(leaked):,} of {quantity(len(evaluation), 'row')} repeat "
             f"the texts of a row of {train.source}, up to case and spacing, the first at line "
-            f"{evaluation.lines[leaked[0]]}, so metrics are too optimistic; remove them from one "
+            f"{evaluation.place(leaked[0])}, so metrics are too optimistic; remove them from one "
             "file"
         )
 
@@ -222,7 +222,9 @@ def _files(read: FinetuningRows) -> list[FileRows]:
     if read.held_out:
         first = sources[0]
         lines = [line for source in sources for line in source.lines]
-        sources = [FileRows(source=first.source, lines=lines, rejects=first.rejects)]
+        sources = [
+            FileRows(source=first.source, lines=lines, rejects=first.rejects, places=first.places)
+        ]
     return sources if read.unlabeled is None else [*sources, read.unlabeled]
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bert_tf.data.rows.host_rows import pack_host_texts
+from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.text.host_wordpiece import Tokenizer
 from bert_tf.serving.signatures import EMBEDDING, LOST_TOKENS, PAIR_EMBEDDING
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
@@ -240,12 +241,12 @@ def _position(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:
 
 
 def scored_results(
-    lines: Sequence[int], scores: np.ndarray, predicted: Mapping[str, Any], *, scale: float
+    source: FileRows, scores: np.ndarray, predicted: Mapping[str, Any], *, scale: float
 ) -> TaskResults:
     """Measure `predicted_similarity` of scored pairs.
 
     Args:
-        lines: where each row starts in its file.
+        source: the rows, which their places name.
         scores: float64 [rows].
         predicted: outputs by name.
         scale: factor of cosines in the loss.
@@ -263,13 +264,13 @@ def scored_results(
             **score_metrics(scores, similarities),
         },
         errors=jackknife_errors(score_metrics, scores, similarities),
-        predictions=labeled_rows(SIMILARITY.predictions, lines, scores, predicted),
+        predictions=labeled_rows(SIMILARITY.predictions, source, scores, predicted),
         report=TaskReport(warnings=warnings),
     )
 
 
 def matched_results(
-    lines: Sequence[int],
+    source: FileRows,
     vectors: np.ndarray,
     text_ids: np.ndarray,
     predicted: Mapping[str, Any],
@@ -279,7 +280,7 @@ def matched_results(
     """Measure pairs and triplets; each row has the rank of its positive.
 
     Args:
-        lines: where each row starts in its file.
+        source: the rows, which their places name.
         vectors: float32 [rows, texts, hidden]: anchor, positive, any number of negatives.
         text_ids: int [rows, texts], equal for equal texts.
         predicted: outputs by name; its first rows are the pairs of anchor and positive.
@@ -288,10 +289,11 @@ def matched_results(
     found = retrieval(vectors, text_ids, scale=scale)
     metrics = {"loss": float(found.losses.mean()), **found.metrics}
     errors = dict(found.errors)
-    pairs = {"predicted_similarity": np.asarray(predicted["predicted_similarity"])[: len(lines)]}
+    pairs = {"predicted_similarity": np.asarray(predicted["predicted_similarity"])[: len(source)]}
     rows = prediction_rows(SIMILARITY.predictions, pairs)
+    named = source.place_columns
     # Anchors and positives of several rows are named by the line of their first.
-    anchors, positives = (_first_lines(lines, text_ids[:, place]) for place in (0, 1))
+    anchors, positives = (_first_lines(source.lines, text_ids[:, place]) for place in (0, 1))
     for row, rank, anchor, positive in zip(
         rows, found.ranks.tolist(), anchors, positives, strict=True
     ):
@@ -307,7 +309,10 @@ def matched_results(
     return TaskResults(
         metrics=metrics,
         errors=errors,
-        predictions=[{"line": line, **row} for line, row in zip(lines, rows, strict=True)],
+        predictions=[
+            {**dict(zip(named, where, strict=True)), **row}
+            for *where, row in zip(*named.values(), rows, strict=True)
+        ],
     )
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from bert_tf.serving.signatures import EMBEDDING, PAIR_EMBEDDING
 from bert_tf.tasks.base.report_sections import (
     CellKind,
-    Example,
     ExamplesSection,
     PlotSection,
     Section,
     TableSection,
+    example_at,
     histogram,
     spread_points,
     table_by_group,
@@ -80,7 +80,7 @@ def _scored(
     yield worst_rows(
         np.abs(moved),
         np.abs(moved) > _LEAST_WRONG,
-        source.lines,
+        source.all_places,
         texts,
         lambda row: {
             "score": f"{scores[row]:.4g}",
@@ -193,7 +193,7 @@ def _lost_matches(
         if nearest is not None:
             texts_of_row["nearest instead"] = texts[nearest]
             facts["of the nearest"] = f"{similarity[nearest]:.4f}"
-        examples.append(Example(line=source.lines[row], facts=facts, texts=texts_of_row))
+        examples.append(example_at(source.place(row), facts=facts, texts=texts_of_row))
     return ExamplesSection(
         title="Lost matches",
         examples=examples,

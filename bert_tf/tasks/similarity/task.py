@@ -202,6 +202,7 @@ class SimilarityTask(Task):
         return ReadValues(
             source=source.source,
             lines=source.lines,
+            places=source.places,
             texts={column: source.columns[column] for column in texts},
             gold={} if label is None else {label: source.columns[label]},
             used=texts if label is None else (*texts, label),
@@ -293,12 +294,12 @@ class SimilarityTask(Task):
     def measure(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
         """Correlate scored pairs, or measure retrieval; the loss is of all rows as one batch."""
         if self.label_column is not None:
-            return scored_results(source.lines, self._scores(source), predicted, scale=self.scale)
+            return scored_results(source, self._scores(source), predicted, scale=self.scale)
         first, second = (np.asarray(predicted[name]) for name in (EMBEDDING, PAIR_EMBEDDING))
         others = second.reshape(-1, len(source), second.shape[-1])
         vectors = np.stack([first[: len(source)], *others], axis=1)
         results = matched_results(
-            source.lines,
+            source,
             vectors,
             text_ids(self._columns(source)),
             predicted,

@@ -202,7 +202,7 @@ def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str)
     numbers: dict[str, int] = {}
     entities = gold.spans(scheme, numbers)
     columns: dict[str, Sequence[Any]] = {
-        "line": source.lines,
+        **source.place_columns,
         "text": source.texts,
         "entities": span_rows(gold.words, entities, list(numbers)),
         "tags": gold.listed(),

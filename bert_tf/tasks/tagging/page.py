@@ -124,7 +124,7 @@ def sections(
     yield worst_rows(
         errors,
         errors > 0,
-        source.lines,
+        source.all_places,
         texts,
         lambda row: {
             "missed": _listed(source.texts[row], gold[row] - found[row]),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from bert_tf.data.tables.cells import (
     words_of,
 )
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.places import Places
 from bert_tf.data.tables.rejects import Reject, column_is_empty, column_is_not_words
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 from bert_tf.data.tables.value_forms import is_cut
@@ -232,7 +233,11 @@ def _has_words(path: str | Path, columns: TagColumns, form: TableForm, block: Ta
 
 
 def read_tagged_rows(
-    path: str | Path, columns: TagColumns, dialect: TableDialect, console: Console | None
+    path: str | Path,
+    columns: TagColumns,
+    dialect: TableDialect,
+    console: Console | None,
+    places: Places,
 ) -> Iterator[TaggedText]:
     """Yield the rows of a file, CoNLL by the ending of its name, usable or not.
 
@@ -241,13 +246,14 @@ def read_tagged_rows(
         columns: names of its columns.
         dialect: how it is written.
         console: is told how the rows are read; None for no one.
+        places: gets those of the rows.
 
     Raises:
         InputError, UsageError: see `read_tagged_texts`.
     """
     if is_conll(path):
         return _conll_rows(path, columns, dialect)
-    return _table_rows(path, columns, dialect, console)
+    return _table_rows(path, columns, dialect, console, places)
 
 
 def _conll_rows(
@@ -255,6 +261,7 @@ def _conll_rows(
 ) -> Iterator[TaggedText]:
     if not dialect.has_header:
         raise UsageError(f"{path}: --no-header is for CSV and TSV; CoNLL files have no header")
+    dialect.check_no_id_column(path, "sentences of CoNLL files have no columns")
     sentences = read_conll_sentences(
         path,
         dialect,
@@ -273,17 +280,27 @@ def _column_number(flag: str, column: str | None) -> int | None:
 
 
 def _table_rows(
-    path: str | Path, columns: TagColumns, dialect: TableDialect, console: Console | None
+    path: str | Path,
+    columns: TagColumns,
+    dialect: TableDialect,
+    console: Console | None,
+    places: Places,
 ) -> Iterator[TaggedText]:
-    blocks = read_table_blocks(path, dialect=dialect, console=console)
+    named = (columns.tokens, columns.tags, columns.text, columns.entities, TOKENS, _TAGS)
+    blocks = read_table_blocks(
+        path, dialect=dialect, not_ids=set(filter(None, named)), console=console
+    )
     begin: list[TableBlock] = []  # rejects up to the first row that says which columns there are
     for block in blocks:
         begin.append(block)
         if block.columns:
             break
     form = table_form(path, columns, begin[-1]) if begin and begin[-1].columns else None
-    blocks = itertools.chain(begin, blocks)
-    if form is not None and form.has_word_rows:
+    has_word_rows = form is not None and form.has_word_rows
+    # A column that is found by its values names words there, not sentences.
+    has_ids = dialect.id_column is not None or not has_word_rows
+    blocks = _noting_places(itertools.chain(begin, blocks), places, has_ids=has_ids)
+    if form is not None and has_word_rows:
         yield from sentences_of_rows(path, blocks, form, console)
         return
     for line, row in itertools.chain.from_iterable(block.in_order() for block in blocks):
@@ -295,6 +312,17 @@ def _table_rows(
                 yield read(row, line, form)
             except _Unusable as error:
                 yield TaggedText(line=line, fault=error.args)
+
+
+def _noting_places(
+    blocks: Iterable[TableBlock], places: Places, *, has_ids: bool
+) -> Iterator[TableBlock]:
+    """Note the places of rows while their blocks pass."""
+    for block in blocks:
+        places.row_of_line.update(block.places.row_of_line)
+        if has_ids:
+            places.id_of_line.update(block.places.id_of_line)
+        yield block
 
 
 def _words_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText:

@@ -19,6 +19,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import text_fault_of_words
 from bert_tf.data.tables.dialect import PLAIN as PLAIN_DIALECT
 from bert_tf.data.tables.dialect import TableBudget, TableDialect
+from bert_tf.data.tables.places import Places
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.tables.word_blocks import is_conll
@@ -130,11 +131,13 @@ def read_tagged_texts(
     budget = TableBudget(path, dialect.max_table_megabytes)
     usable: list[TaggedText] = []
     rejects: list[Reject] = []
+    places = Places()
     with keeping_rejects(rejects):
-        for count, row in enumerate(read_tagged_rows(path, columns, dialect, console), start=1):
+        rows = read_tagged_rows(path, columns, dialect, console, places)
+        for count, row in enumerate(rows, start=1):
             fault = row.fault or text_fault_of_words(row.text)
             if fault:
-                rejects.append(Reject(str(path), row.line, *fault))
+                rejects.append(Reject.at(path, places.at(row.line), *fault))
             else:
                 usable.append(row)
             budget.add(1 + len(row.tags), (row.text,))
@@ -147,6 +150,7 @@ def read_tagged_texts(
         source=str(path),
         texts=[row.text for row in usable],
         lines=[row.line for row in usable],
+        places=places,
         has_words=usable[0].has_words,
         offsets=offsets_of(np.array([len(row.tags) for row in usable], np.int64)),
         starts=np.array([start for row in usable for start in row.starts], np.int64),

@@ -155,6 +155,7 @@ class TaggingTask(Task):
         return ReadValues(
             source=source.source,
             lines=sample.lines,
+            places=sample.places,
             texts={} if source.has_words else {name: sample.texts},
             labels=source.tags,
             words=[words for words, _ in marks] if source.has_words else (),
@@ -324,7 +325,7 @@ def learned_labels(texts: TaggedTexts, scheme: str) -> tuple[str, ...]:
 def label_rows(texts: TaggedTexts, scheme: str) -> LabelRows:
     """Count the type of each entity, or without a scheme the tag of each word, with its line."""
     gold = gold_labels(texts, scheme)
-    return LabelRows(texts.source, gold.labels, gold.lines, noun=_noun(scheme))
+    return LabelRows(texts.source, gold.labels, gold.lines, noun=_noun(scheme), places=texts.places)
 
 
 def label_doubts(rows: LabelRows, scheme: str) -> Iterator[str]:

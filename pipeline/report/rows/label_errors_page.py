@@ -55,6 +55,8 @@ def label_errors_page(source: str, doubted: Sequence[DoubtedRow], checked: int) 
 def _example(row: DoubtedRow) -> Example:
     return Example(
         line=row.line,
+        row=row.row,
+        id=row.id,
         facts={
             "label": f"{row.label} ({row.label_probability:.4f})",
             "suggested": f"{row.suggested_label} ({row.suggested_probability:.4f})",

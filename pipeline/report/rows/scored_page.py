@@ -9,7 +9,8 @@ from typing import Any
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import ScoreConfig
-from bert_tf.tasks.base.report_sections import Example, shown_texts
+from bert_tf.data.tables.places import Place
+from bert_tf.tasks.base.report_sections import Example, example_at, shown_texts
 from bert_tf.tasks.profile.drift import Drift
 from pipeline.report.rows.scored_sections import ExplainedRow, ScoredFile, scored_page
 from pipeline.scoring.join import ScoringCounts, numbered_parts, scores_of
@@ -23,7 +24,10 @@ def write_explained(
     plan: ScoringPlan, rows: Sequence[MarkedRow], explanations: Sequence[list[dict[str, Any]]]
 ) -> None:
     """Keep explained rows for the page."""
-    found = [[row.texts, each] for row, each in zip(rows, explanations, strict=True)]
+    found = [
+        [_file_of(row, plan), row.place, row.texts, each]
+        for row, each in zip(rows, explanations, strict=True)
+    ]
     write_text_atomically(plan.parts / _EXPLAINED, json.dumps(found))
 
 
@@ -45,10 +49,13 @@ def page_of_scores(
     explained = []
     if plan.explains:
         found = json.loads((plan.parts / _EXPLAINED).read_text(encoding="utf-8"))
-        explained = [ExplainedRow(texts=texts, explanations=each) for texts, each in found]
+        explained = [
+            ExplainedRow(file=file, place=Place(*place), texts=texts, explanations=each)
+            for file, place, texts, each in found
+        ]
     uncertain = []
     if plan.marked is not None and plan.marked.output is not None and plan.label_next is None:
-        uncertain = [_example(row) for row in plan.marked.read(numbered_parts(plan))]
+        uncertain = [_example(row, plan) for row in plan.marked.read(numbered_parts(plan))]
     rejected = sum(counts.rejected.values())
     facts = [f"{quantity(counts.rows_scored, 'row')} scored, {rejected:,} rejected"]
     if plan.abstention is not None:
@@ -63,6 +70,13 @@ def name_of(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def _example(row: MarkedRow) -> Example:
+def _file_of(row: MarkedRow, plan: ScoringPlan) -> str:
+    """Name the file of a row, if there are several."""
+    return name_of(plan.tables[row.table].source) if len(plan.tables) > 1 else ""
+
+
+def _example(row: MarkedRow, plan: ScoringPlan) -> Example:
+    file = _file_of(row, plan)
     texts = shown_texts({name: [value] for name, value in row.texts.items()}, 0)
-    return Example(line=row.line, facts={"margin": f"{row.key / STEPS:.4f}"}, texts=texts)
+    facts = {**({"file": file} if file else {}), "margin": f"{row.key / STEPS:.4f}"}
+    return example_at(row.place, facts=facts, texts=texts)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.data.tables.places import Place
 from bert_tf.tasks.base.report_sections import Example, ExamplesSection, Section, TableSection
 from bert_tf.tasks.profile.drift import Drift
 from pipeline.report.document import html_document, sentence_case
@@ -41,10 +42,14 @@ class ExplainedRow:
     """A row with its explanations, as in the scored file.
 
     Attributes:
+        file: its file, if there are several; else "".
+        place: where it is in its file.
         texts: its text, or list of texts, by input.
         explanations: see `Explanation.as_json`.
     """
 
+    file: str
+    place: Place
     texts: Mapping[str, Any]
     explanations: Sequence[Mapping[str, Any]]
 
@@ -129,13 +134,14 @@ def _explained_html(rows: Sequence[ExplainedRow]) -> str:
         "ones against it; the darker, the more. A word shows its number when it is pointed at."
     )
     explanations = "".join(
-        _explanation_html(row.texts, entry) for row in rows for entry in row.explanations
+        _explanation_html(row, entry) for row in rows for entry in row.explanations
     )
     head = f'<h2>Explained rows</h2><p class="note">{note}</p>'
     return f'<section>{head}<ol class="examples">{explanations}</ol></section>\n'
 
 
-def _explanation_html(texts: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+def _explanation_html(row: ExplainedRow, entry: Mapping[str, Any]) -> str:
+    texts = row.texts
     largest = max((abs(word["share"]) for word in entry["words"]), default=0.0) or 1.0
     numbers = f"logit {entry['logit']:.3f}, {entry['baseline']:.3f} without words"
     parts = []
@@ -150,7 +156,19 @@ def _explanation_html(texts: Mapping[str, Any], entry: Mapping[str, Any]) -> str
                 label = f"<b>{escape(name)}</b> " if len(texts) > 1 else ""
                 parts.append(f'<p class="words" dir="auto">{label}{shaded}</p>')
     target = escape(str(entry["target"]))
-    return f"<li><dl><div><dt>{target}</dt><dd>{numbers}</dd></div></dl>{''.join(parts)}</li>"
+    where = {
+        "file": row.file,
+        "line": f"{row.place.line:,}",
+        "row": f"{row.place.row:,}",
+        "id": row.place.id,
+    }
+    names = "".join(
+        f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>"
+        for name, value in where.items()
+        if value not in ("", "0")
+    )
+    facts = f"<dl>{names}<div><dt>{target}</dt><dd>{numbers}</dd></div></dl>"
+    return f"<li>{facts}{''.join(parts)}</li>"
 
 
 def _shaded(text: str, words: Sequence[Mapping[str, Any]], largest: float) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.base.errors import UsageError
+from bert_tf.data.tables.places import Place
 from bert_tf.tasks.registry import TASKS
 from pipeline.scoring.label_next import (
     MarkedRows,
@@ -30,7 +31,12 @@ def write_blocks(folder, probabilities, texts, sizes, *, most):
         part.write_text("".join(f"{line}\n" for line in lines))
         predicted = {"probabilities": probabilities[rows]}
         marks(most).write(
-            part, lines, range(size), predicted, {"text": texts[rows]}, range(1, size + 1)
+            part,
+            lines,
+            range(size),
+            predicted,
+            {"text": texts[rows]},
+            [Place(line) for line in range(1, size + 1)],
         )
         parts.append((0, block, part))
         first += size
@@ -66,8 +72,9 @@ def test_the_first_rows_are_marked_without_probabilities(tmp_path):
     part = tmp_path / "part-0.rows"
     part.write_text("a\nb\nc\n")
     first = MarkedRows(most=2)
-    first.write(part, ["a", "b", "c"], [0, 1, 2], {}, {"text": ["a", "b", "c"]}, [2, 3, 4])
-    assert [row.line for row in first.read([(0, 0, part)])] == [2, 3]
+    places = [Place(2), Place(4, 3, "T-2"), Place(5, 4)]
+    first.write(part, ["a", "b", "c"], [0, 1, 2], {}, {"text": ["a", "b", "c"]}, places)
+    assert [row.place for row in first.read([(0, 0, part)])] == places[:2]
 
 
 def test_copies_of_an_uncertain_text_are_chosen_once():

@@ -8,6 +8,7 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
+from bert_tf.data.tables.places import Place, Places
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.corrections import (
     Correction,
@@ -81,11 +82,46 @@ def test_a_file_of_another_encoding_is_refused_in_a_line(case):
 
 
 def test_long_texts_are_read_again(tmp_path):
-    write_corrections(tmp_path / "c.csv", [Correction(0, 7, "a", "b")], ["x" * 200_000])
+    write_corrections(
+        tmp_path / "c.csv", [Correction(Place(0), Place(7), "a", "b")], ["x" * 200_000]
+    )
     assert read_corrections(str(tmp_path / "c.csv"))[0].corrected == "b"
 
 
 def test_written_ones_are_read_again(tmp_path):
-    rows = [Correction(0, 7, 'a "b"', "c,d")]
+    rows = [Correction(Place(0), Place(7), 'a "b"', "c,d")]
     write_corrections(tmp_path / "c.csv", rows, ["text\nof lines"])
     assert read_corrections(str(tmp_path / "c.csv"))[0][1:] == rows[0][1:]
+
+
+def test_ids_find_rows_that_are_elsewhere_now(case, tmp_path):
+    rows = [
+        Correction(Place(0), Place(9, 8, "T-4"), "b", "a"),
+        Correction(Place(0), Place(2, 0, "T-5"), "a", "c"),
+    ]
+    write_corrections(tmp_path / "corrections.csv", rows, ["two\nlines", "three"])
+    head, *_ = (tmp_path / "corrections.csv").read_text().splitlines()
+    assert head == "line,row,id,label,corrected_label,text"
+    places = Places(row_of_line={4: 3, 5: 4}, id_of_line={2: "T-2", 4: "T-4", 5: "T-5"})
+    case.table = dataclasses.replace(case.table, places=places)
+    assert case.corrected() == ["a", "a", "c"]
+    case.table = dataclasses.replace(case.table, places=Places(id_of_line={2: "T-2", 4: "T-5"}))
+    fault = r"corrections.csv:2: .* at line 9 \(row 8, id 'T-4'\) of train.csv, .* no usable row"
+    with pytest.raises(InputError, match=fault):
+        case.corrected()
+
+
+def test_lines_find_rows_where_ids_repeat(case, tmp_path):
+    rows = [Correction(Place(0), Place(4, 0, "T-4"), "b", "a")]
+    write_corrections(tmp_path / "corrections.csv", rows, ["two"])
+    places = Places(id_of_line=dict.fromkeys((2, 4, 5), "T-4"))
+    case.table = dataclasses.replace(case.table, places=places)
+    assert case.corrected() == ["a", "a", "a"]
+
+
+def test_a_fault_is_named_by_its_row_in_the_file_of_corrections(case):
+    write(case, (2, "a", ""), (3, "a", "b"))
+    text = Path(case.path).read_text().replace("2,a,,x", '2,a,,"x\ny"')
+    Path(case.path).write_text(text)
+    with pytest.raises(InputError, match=r"corrections.csv:4 \(row 3\): is of a row"):
+        case.corrected()

@@ -2,6 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bert_tf.data.tables.places import Place
 from bert_tf.tasks.base.report_sections import (
     doubling_histogram,
     histogram,
@@ -46,7 +47,7 @@ def test_right_rows_with_high_losses_take_no_place_of_wrong_ones():
     section = worst_rows(
         losses=np.linspace(1, 0, number),
         is_wrong=np.arange(number) >= number - 3,
-        lines=range(2, number + 2),
+        places=[Place(line) for line in range(2, number + 2)],
         texts={},
         facts=lambda row: {},
         note="",

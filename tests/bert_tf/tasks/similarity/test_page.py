@@ -40,7 +40,7 @@ def table():
 def test_scored_pairs_are_drawn_by_score_and_cosine(table):
     scores = np.arange(1500) / 300
     predicted = {"predicted_similarity": np.cos(scores).astype(np.float32)}
-    results = scored_results(table.lines, scores, predicted, scale=20.0)
+    results = scored_results(table, scores, predicted, scale=20.0)
     plot = titled(page_function("similarity")(SCORED, table, predicted, results))["Similarities"]
     assert len(plot.x) <= 1000 and plot.note.startswith(f"{len(plot.x):,} of 1,500 rows. ")
     np.testing.assert_allclose(plot.y, np.cos(plot.x), atol=1e-6)
@@ -50,7 +50,7 @@ def test_the_most_wrong_pairs_are_farthest_from_their_place(table):
     scores = np.arange(1500) / 300
     cosines = scores / 10
     cosines[3] = 0.9  # alike for the model only
-    results = scored_results(table.lines, scores, {"predicted_similarity": cosines}, scale=20.0)
+    results = scored_results(table, scores, {"predicted_similarity": cosines}, scale=20.0)
     sections = page_function("similarity")(
         SCORED, table, {"predicted_similarity": cosines}, results
     )
@@ -68,7 +68,7 @@ def test_a_lost_match_is_shown_with_the_text_that_is_nearest_instead():
     ids = np.array([[0, 3], [1, 4], [2, 5]])
     predicted = pair_predictions(anchors, positives)
     vectors = np.stack([anchors, positives], axis=1)
-    results = matched_results(table.lines, vectors, ids, predicted, scale=1.0)
+    results = matched_results(table, vectors, ids, predicted, scale=1.0)
     ranks = [row["rank"] for row in results.predictions]
     found = titled(page_function("similarity")(MATCHED, table, predicted, results))
     rows = {row[0]: row[1] for row in found["Where the match is found"].rows}
