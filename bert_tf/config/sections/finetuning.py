@@ -333,7 +333,10 @@ class LabelErrorsSection(Section, section_name="label_errors"):
     # `init` writes the section of `finetune`, which fits the same rows.
     read_instead: ClassVar[tuple[str, tuple[str, ...]] | None] = (
         "finetune",
-        ("output", "eval", "eval_fraction", "report_to", "min_ceiling", "seeds", "grid"),
+        (
+            *("output", "eval", "eval_fraction", "report_to", "min_ceiling", "seeds", "grid"),
+            *("best_metric", "early_stop_evals", "early_stop_loss"),  # need rows to evaluate on
+        ),
     )
 
     eval: str | None = advanced("unused: all rows are checked", None, affects_output=False)

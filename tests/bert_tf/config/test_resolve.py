@@ -218,19 +218,23 @@ def test_label_errors_reads_what_init_wrote_for_finetune(tmp_path):
         "output": "rows-classification",
         "epochs": 4,
         "text_column": "body",
+        "id_column": "ticket",
+        "early_stop_loss": 2.0,
+        "best_metric": "accuracy",
     }
     path.write_text(yaml.safe_dump({"finetune": values}))
     variants = JOBS["label-errors"].sections[0]
     config = variants.resolve(config_file=str(path), flags={"output": "doubted"})
     assert type(config).__name__ == "ClassificationLabelErrorsConfig"
     assert (config.train, config.output, config.epochs) == ("train.csv", "doubted", 4)
-    assert (config.text_column, config.eval_fraction) == ("body", 0.0)
+    assert (config.text_column, config.id_column, config.eval_fraction) == ("body", "ticket", 0.0)
     with pytest.raises(ConfigError, match=r"label_errors\.output: is required|--output"):
         variants.resolve(config_file=str(path), flags={})
     path.write_text(yaml.safe_dump({"finetune": {**values, "epoch": 3}}))
     with pytest.raises(ConfigError, match=r"rows\.yaml: finetune\.epoch: unknown key"):
         variants.resolve(config_file=str(path), flags={"output": "doubted"})
     own = {**values, "epochs": 2, "output": "mine"}
-    del own["eval_fraction"]
+    for key in ("eval_fraction", "early_stop_loss", "best_metric"):
+        del own[key]
     path.write_text(yaml.safe_dump({"finetune": values, "label_errors": own}))
     assert variants.resolve(config_file=str(path), flags={}).output == "mine"
