@@ -322,6 +322,8 @@ def complaint_of_run(
         if excess is not None:
             return TooManyRejects(excess)
     drifted = [each["source"] for each in manifest.get("drift", ()) if not each["is_like_training"]]
+    if "files" in manifest:  # an update, whose other files were complained of when they were scored
+        drifted = [source for source in drifted if source in manifest["files"]["scored"]]
     if drifted and config.as_dict().get("fail_on_drift"):
         return InputError(
             f"{listed(drifted)}: finished, but --fail-on-drift: rows differ from the training rows"

@@ -45,7 +45,9 @@ from pipeline.scoring.tables import ScoredTable
 from pipeline.scoring.updating import (
     begin_update,
     end_update,
+    kept_drift,
     manifest_before,
+    named_inputs,
     plan_update,
     rejects_of,
 )
@@ -150,7 +152,10 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     if config.update and not any(map(list_stored, config.input)):
         options.console.info(f"{', '.join(config.input)}: no file matches yet; nothing to do")
         return {}
-    plan = make_plan(config)
+    before = None
+    if config.update and not options.overwrite:
+        before = manifest_before(path_of(config.output))
+    plan = make_plan(config, named_inputs(before))
     options.console.warn(*_single_texts(plan))
     job = Scoring(config=config, model=config.model, plan=plan, runner=runner, options=options)
     # Before a trial takes its time; the job checks it again.
@@ -184,6 +189,7 @@ def _update(job: Scoring, check_held: Callable[[], None]) -> dict[str, Any]:
         plan=update.plan,
         kept=update.kept,
         kept_rejects=rejects_of(folder, update.kept),
+        kept_drift=kept_drift(before, update.kept),
     ).with_engine(before)
     if before is not None:
         # Engine and precision are only known now; the manifest still stands.
@@ -227,6 +233,7 @@ class Scoring(TableJob):
     engine: ChosenEngine | None = None
     kept: tuple[ScoredTable, ...] = ()  # that are up to date, beside those of the plan
     kept_rejects: tuple[Reject, ...] = ()  # of these
+    kept_drift: Mapping[str, Drift] = dataclasses.field(default_factory=dict)  # by path of these
 
     label: ClassVar[str] = "scoring"
 
@@ -353,6 +360,7 @@ class Scoring(TableJob):
             "engine": self.engine.entry.name,
             "precision": self.engine.precision,
             "vector_extensions": vector_extensions(),
+            **self._files_of_update(plan),
             **record.extra,
         }
         if self.kept_rejects:
@@ -360,8 +368,16 @@ class Scoring(TableJob):
             write_rejects(path, [*self.kept_rejects, *read_rejects(path)])
         record.made = [(table.output, f"{table.source} with predictions") for table in plan.tables]
         page = report_path(self.config.output)
-        write_text_atomically(page, page_of_scores(self.config, plan, counts, drift))
+        kept = {table.source: self.kept_drift.get(table.source) for table in self.kept}
+        write_text_atomically(page, page_of_scores(self.config, plan, counts, drift, kept))
         record.made.append((str(page), "labels, probabilities, drift and rows to look at"))
+
+    def _files_of_update(self, plan: ScoringPlan) -> dict[str, Any]:
+        """Return which files the counts are of, and which stay as they were; {} of no update."""
+        if not self.config.update:
+            return {}
+        tables = {"scored": plan.tables, "kept": self.kept}
+        return {"files": {key: [each.source for each in found] for key, found in tables.items()}}
 
     def _report_drift(self, record: JobRecord, plan: ScoringPlan) -> dict[str, Drift]:
         """Say of each file, by its path, whether its rows are like those of training."""
@@ -370,9 +386,10 @@ class Scoring(TableJob):
         for source, drift in known.items():
             show = record.console.warn if drift.differences else record.console.info
             show(f"drift: {source}: {drift}")
-        if known:
+        everything = {**self.kept_drift, **known}
+        if everything:
             record.extra["drift"] = [
-                {"source": source, **drift.as_json()} for source, drift in known.items()
+                {"source": source, **everything[source].as_json()} for source in sorted(everything)
             ]
         return known
 

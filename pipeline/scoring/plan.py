@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -149,8 +150,12 @@ class ScoringPlan:
         )
 
 
-def make_plan(config: ScoreConfig) -> ScoringPlan:
+def make_plan(config: ScoreConfig, named: Mapping[str, str] | None = None) -> ScoringPlan:
     """Resolve a config: tables, engine and columns.
+
+    Args:
+        config: of `score`.
+        named: inputs of earlier runs by the names of their outputs, see `list_tables`.
 
     Raises:
         UsageError: something does not fit the model.
@@ -160,7 +165,7 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
     check_finished(config.model)
     task = read_task(config.model)
     has_words = task is not None and declared_task(task, config.model).words is not None
-    tables, is_folder = list_tables(config.input, config.output, has_words=has_words)
+    tables, is_folder = list_tables(config.input, config.output, has_words=has_words, named=named)
     if config.escape_formulas and not any(
         table.output_format in DELIMITED_FORMATS for table in tables
     ):

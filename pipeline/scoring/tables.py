@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
@@ -49,7 +49,11 @@ class ScoredTable:
 
 
 def list_tables(
-    patterns: tuple[str, ...], output: str, *, has_words: bool = False
+    patterns: tuple[str, ...],
+    output: str,
+    *,
+    has_words: bool = False,
+    named: Mapping[str, str] | None = None,
 ) -> tuple[list[ScoredTable], bool]:
     """Expand paths and globs and name their outputs, sorted by input path.
 
@@ -61,6 +65,7 @@ def list_tables(
         patterns: paths and globs.
         output: a file or folder.
         has_words: whether the model takes CoNLL files.
+        named: inputs of earlier runs by the names of their outputs in the folder, which stay.
 
     Returns:
         The tables, and whether `output` is a folder.
@@ -78,6 +83,8 @@ def list_tables(
     if not is_folder:
         _check_file(sources, output)
     names = _names_in_folder(sources, output) if is_folder else [""]
+    if is_folder and named:
+        names = _kept_names(sources, names, named, output)
     place = path_of(output)
     notes = [manifest_path(place), rejects_path(place)]
     if is_folder:
@@ -160,6 +167,65 @@ def _names_in_folder(sources: Sequence[str], output: str) -> list[str]:
             "one at a time"
         )
     return [str(PurePosixPath(*path)) for path in below]
+
+
+def _kept_names(
+    sources: Sequence[str], names: Sequence[str], named: Mapping[str, str], output: str
+) -> list[str]:
+    """Leave inputs the names of earlier runs, and give new ones names that no other input had.
+
+    A file that is added may share its name with an earlier one, whose output then keeps its name:
+    it is not written again under a longer one, and the new file does not replace it.
+
+    Args:
+        sources: paths of the inputs.
+        names: those that they would have in a new folder.
+        named: see `list_tables`.
+        output: the folder, for the message.
+    """
+    by_file: dict[str, dict[str, str]] = {}
+    for name, path in named.items():
+        by_file.setdefault(PurePosixPath(path).name, {})[path] = name
+    found: dict[str, str] = {}
+    for source in sources:
+        earlier = by_file.get(PurePosixPath(source).name, {})
+        same = (name for path, name in earlier.items() if _may_be_same(source, path))
+        name = earlier.get(source) or next(same, None)
+        if name is not None and name not in found.values():
+            found[source] = name
+    taken = {*named, *found.values()}
+    for source, name in zip(sources, names, strict=True):
+        if source in found:
+            continue
+        free = next((each for each in (name, *_longer_names(source)) if each not in taken), None)
+        if free is None:
+            raise UsageError(
+                f"{source}: the output {name} in --output {output} is that of another input of an "
+                "earlier run; rename one, or score this one into another folder"
+            )
+        found[source] = free
+        taken.add(free)
+    return [found[source] for source in sources]
+
+
+def _may_be_same(one: str, other: str) -> bool:
+    """Whether paths may name one file, a relative and an absolute one, or from two folders.
+
+    A name without a folder may be that of any file.
+    """
+    shorter, longer = sorted((_named_parts(one), _named_parts(other)), key=len)
+    return len(shorter) > 1 and longer[len(longer) - len(shorter) :] == shorter
+
+
+def _named_parts(path: str) -> list[str]:
+    return [part for part in PurePosixPath(path).parts if part not in ("/", ".", "..")]
+
+
+def _longer_names(source: str) -> Iterator[str]:
+    """Yield names with one more folder each: `x/a.csv`, `new/x/a.csv`."""
+    parts = _named_parts(source)
+    for count in range(2, len(parts) + 1):
+        yield str(PurePosixPath(*parts[-count:]))
 
 
 def row_format(source: str, output_format: str, *, has_words: bool = False) -> str:

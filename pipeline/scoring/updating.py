@@ -9,6 +9,7 @@ other names, for an update that is killed.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from bert_tf.base.errors import UsageError
 from bert_tf.base.json_files import read_if_sound, write_sealed
 from bert_tf.data.tables.rejects import Reject, read_rejects, write_rejects
+from bert_tf.tasks.profile.drift import Drift
 from pipeline.outputs.inputs import CheckedInputs, fingerprint
 from pipeline.outputs.manifest import (
     BEFORE_UPDATE,
@@ -27,6 +29,8 @@ from pipeline.outputs.manifest import (
 )
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import ScoredTable
+
+_INPUT = re.compile(r"input\[(.+)\]", re.DOTALL)  # a key of the manifest's inputs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,6 +52,20 @@ def manifest_before(folder: Path) -> dict[str, Any] | None:
     """Return the manifest of the last finished run, also if an update of it was killed."""
     manifest = read_manifest(folder) if folder.is_dir() else None
     return manifest or read_if_sound(folder / BEFORE_UPDATE)
+
+
+def named_inputs(before: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the inputs of the last finished run by the names of their outputs in the folder."""
+    inputs = (before or {}).get("inputs", [])
+    found = ((_INPUT.fullmatch(str(each.get("key", ""))), each) for each in inputs)
+    return {key[1]: str(each["path"]) for key, each in found if key is not None}
+
+
+def kept_drift(before: Mapping[str, Any] | None, kept: Sequence[ScoredTable]) -> dict[str, Drift]:
+    """Return what the last finished run says of the rows of kept tables, by their paths."""
+    known = {each["source"]: each for each in (before or {}).get("drift", [])}
+    sources = (table.source for table in kept)
+    return {source: Drift.from_json(known[source]) for source in sources if source in known}
 
 
 def plan_update(

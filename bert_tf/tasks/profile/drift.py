@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -203,6 +203,16 @@ class Drift:
             "rows_needed": self.rows_needed,
             "differences": [dataclasses.asdict(each) for each in self.differences],
         }
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Self:
+        """Restore what an entry of a manifest has; nothing was `measured`."""
+        return cls(
+            rows=entry["rows"],
+            differences=[Difference(**each) for each in entry["differences"]],
+            rows_needed=entry["rows_needed"],
+            measured=[],
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

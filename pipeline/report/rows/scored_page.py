@@ -36,8 +36,17 @@ def page_of_scores(
     plan: ScoringPlan,
     counts: ScoringCounts,
     drift: Mapping[str, Drift],
+    kept: Mapping[str, Drift | None],
 ) -> str:
-    """Render the page of a finished job, whose parts are still there."""
+    """Render the page of a finished job, whose parts are still there.
+
+    Args:
+        config: of the job.
+        plan: of the job.
+        counts: of its rows.
+        drift: of its inputs, by path.
+        kept: the same of inputs that an update left as they were; None where it is unknown.
+    """
     files = [
         ScoredFile(
             source=name_of(table.source),
@@ -60,9 +69,17 @@ def page_of_scores(
     facts = [f"{quantity(counts.rows_scored, 'row')} scored, {rejected:,} rejected"]
     if plan.abstention is not None:
         facts.append(f"predictions with a probability below {plan.abstention.below:g} are left out")
+    if kept:
+        number, others = quantity(len(plan.tables), "file"), quantity(len(kept), "other file")
+        stay = "stays" if len(kept) == 1 else "stay"
+        facts.append(
+            f"rows of {number} that this update scored; {others} of the folder {stay} as an "
+            "earlier run scored them"
+        )
     # Names without their folders: the page is the same wherever the job ran.
     title = f"{name_of(config.output)}: scored by {name_of(config.model)}"
-    return scored_page(title, facts, files, uncertain, explained)
+    earlier = {name_of(source): found for source, found in kept.items()}
+    return scored_page(title, facts, files, uncertain, explained, earlier)
 
 
 def name_of(path: str) -> str:

@@ -60,6 +60,7 @@ def scored_page(
     files: Sequence[ScoredFile],
     uncertain: Sequence[Example],
     explained: Sequence[ExplainedRow],
+    earlier: Mapping[str, Drift | None],
 ) -> str:
     """Render the page.
 
@@ -69,6 +70,7 @@ def scored_page(
         files: the inputs.
         uncertain: the least certain rows of all.
         explained: rows whose predictions are explained.
+        earlier: comparison of the files that an update left as they were, by name.
     """
     content: list[Section | str] = [f"<p>{escape(sentence_case(fact))}.</p>" for fact in facts]
     several = len(files) > 1
@@ -83,6 +85,18 @@ def scored_page(
                 examples=uncertain,
                 note="By the margin between the two highest probabilities. --label-next chooses "
                 "rows that are also unlike each other.",
+            )
+        )
+    if earlier:
+        content.append(
+            TableSection(
+                title="Files of earlier runs",
+                columns=(("file", "text"), ("rows", "count"), ("compared with training", "text")),
+                rows=[
+                    [name, found and found.rows, "" if found is None else str(found)]
+                    for name, found in sorted(earlier.items())
+                ],
+                note="They and the model have not changed since.",
             )
         )
     return html_document(title, content, command="score", style=_SHADES)

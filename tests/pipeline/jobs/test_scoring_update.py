@@ -157,6 +157,54 @@ def test_a_killed_update_goes_on_although_files_were_added(night, monkeypatch):
     assert night.run()["counts"]["rows_out"] == 4
 
 
+def names_and_rows(night):
+    scored = night.place / "scored"
+    paths = sorted(scored.rglob("*.csv"))
+    return {str(path.relative_to(scored)): path.read_text().splitlines()[1:] for path in paths}
+
+
+def test_outputs_keep_their_names_when_files_of_the_same_name_are_added(night, monkeypatch):
+    for folder in ("x", "y", "z"):
+        (night.place / folder).mkdir()
+    night.write("../x/a.csv", "one")
+    inputs = [str(night.place / "[xyz]" / "*.csv")]
+    night.run(input=inputs)
+    assert names_and_rows(night) == {"a.csv": ["one,fine,0.75"]}
+    night.write("../y/a.csv", "two")
+    manifest = night.run(input=inputs)
+    assert names_and_rows(night) == {"a.csv": ["one,fine,0.75"], "y/a.csv": ["two,fine,0.75"]}
+    assert manifest["counts"]["rows_out"] == 1
+    monkeypatch.chdir(night.place)  # the same files by other paths
+    night.run(input=["x/*.csv", "y/*.csv"])
+    assert "nothing to do" in night.said.getvalue()
+    (night.place / "x" / "a.csv").unlink()
+    night.write("../z/a.csv", "three")
+    night.run(input=inputs)
+    assert names_and_rows(night) == {
+        "a.csv": ["one,fine,0.75"],
+        "y/a.csv": ["two,fine,0.75"],
+        "z/a.csv": ["three,fine,0.75"],
+    }
+    night.run(input=inputs)
+    assert "nothing to do" in night.said.getvalue()
+
+
+def test_manifest_and_page_say_which_files_were_scored(night):
+    night.write("a.csv", "x")
+    night.write("b.csv", "y")
+    night.run()
+    night.write("b.csv", "z")
+    manifest = night.run()
+    names = {
+        key: [source.rpartition("/")[2] for source in sources]
+        for key, sources in manifest["files"].items()
+    }
+    assert names == {"scored": ["b.csv"], "kept": ["a.csv"]}
+    page = (night.place / "scored" / "report.html").read_text()
+    assert "1 other file of the folder stays as an earlier run scored" in page
+    assert "Files of earlier runs" in page and "a.csv" in page
+
+
 def test_another_config_and_a_single_file_are_refused(night):
     night.write("a.csv", "x")
     night.run()
@@ -188,3 +236,16 @@ def test_an_update_with_nothing_to_do_has_nothing_to_complain_of(night):
     assert manifest["already_done"]
     assert complaint_of_run(manifest, config, options) is None
     assert complaint_of_run({**manifest, "already_done": False}, config, options) is not None
+
+
+def test_only_files_that_an_update_scored_fail_on_drift():
+    config = build_section(
+        ScoreConfig,
+        {"model": "m", "input": ["i"], "output": "o", "update": True, "fail_on_drift": True},
+    )
+    options = RunOptions(console=Console(io.StringIO()))
+    drift = [{"source": "old.csv", "is_like_training": False}]
+    manifest = {"drift": drift, "files": {"scored": ["new.csv"], "kept": ["old.csv"]}}
+    assert complaint_of_run(manifest, config, options) is None
+    manifest["files"]["scored"].append("old.csv")
+    assert "old.csv" in str(complaint_of_run(manifest, config, options))

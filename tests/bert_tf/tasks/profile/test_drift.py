@@ -1,6 +1,7 @@
 """Drift: planted in 5% of rows it is found, among equal rows hardly ever; p-values by SciPy."""
 
 import functools
+import json
 import math
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.tasks.profile.drift import (
     FALSE_ALARMS,
     Counts,
+    Drift,
     DriftReference,
     chance_of_difference,
 )
@@ -128,6 +130,7 @@ def test_what_is_planted_in_5_percent_of_10000_rows_is_found(kind, seed):
     assert NAMES[kind] in found.differences[0].name
     assert found.rows_needed < 10_000
     assert "differs from the training rows: " in str(found)
+    assert str(Drift.from_json(json.loads(json.dumps(found.as_json())))) == str(found)
 
 
 def test_other_predictions_are_found():
