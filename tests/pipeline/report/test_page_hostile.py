@@ -18,6 +18,7 @@ from behavior.pages import check_page
 
 from bert_tf.base.errors import InputError
 from bert_tf.config.sections import PreprocessConfig
+from bert_tf.data.tables.places import Place
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults
 from bert_tf.tasks.classification.task import ClassificationTask
@@ -131,7 +132,9 @@ def vectors(folder, text):
 
 def entities(folder, text):
     """The page of a tagger, whose texts are marked."""
-    source = types.SimpleNamespace(texts=[text, text], lines=[1, 2], source=text, rejects=[])
+    source = types.SimpleNamespace(
+        texts=[text, text], all_places=[Place(1), Place(2, 0, text)], source=text, rejects=[]
+    )
     spans = [{"start": start, "end": start + 8, "label": text} for start in (0, 20)]
     results = TaskResults(
         metrics={"f1": 0.5},

@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 
+from bert_tf.data.tables.places import Places
 from bert_tf.tasks.question_answering.metrics import question_results
 
 
@@ -13,7 +14,11 @@ def test_lines_are_given_where_they_tell_rows_apart(lines, shown):
     """SQuAD JSON as it is published is a single line."""
     rows = len(lines)
     source = types.SimpleNamespace(
-        ids=["a", "b"][:rows], lines=lines, golds=[["Rome"]] * rows, answers=[("Rome",)] * rows
+        ids=["a", "b"][:rows],
+        lines=lines,
+        places=Places(),
+        golds=[["Rome"]] * rows,
+        answers=[("Rome",)] * rows,
     )
     predicted = {
         "predicted_answer": ["Rome"] * rows,

@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 
+from bert_tf.data.tables.places import Place
 from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults
 from bert_tf.tasks.registry import page_function
 from bert_tf.tasks.tagging.page import Span, judge_entities
@@ -34,7 +35,7 @@ def sections():
         {"entities": gold, "predicted_entities": found}
         for gold, found in zip(rows_of(GOLD), rows_of(FOUND), strict=True)
     ]
-    source = types.SimpleNamespace(texts=TEXTS, lines=[1, 2, 3])
+    source = types.SimpleNamespace(texts=TEXTS, all_places=[Place(line) for line in (1, 2, 3)])
     results = TaskResults(
         metrics={}, predictions=predictions, report=TaskReport(details={"labels": {}})
     )
@@ -85,6 +86,6 @@ def test_pages_without_any_entity_have_no_tables_of_them():
         predictions=[{"entities": [], "predicted_entities": []}],
         report=TaskReport(details={"labels": {}}),
     )
-    source = types.SimpleNamespace(texts=["none"], lines=[1])
+    source = types.SimpleNamespace(texts=["none"], all_places=[Place(1)])
     titles = [each.title for each in page_function("tagging")(None, source, {}, results)]
     assert titles == ["Labels", "By length", "Most wrong rows"]
