@@ -136,7 +136,9 @@ def _without_drawn_lines(lines: DocumentLines) -> DocumentLines:
 def _with_joined_lines(lines: DocumentLines) -> DocumentLines:
     """Join hard-wrapped lines, which rules of lines judge as paragraphs; blank lines stay."""
     clean = lines.clean
-    starts, stops, _ = paragraph_bounds(clean.data, clean.offsets, lines.line_documents)
+    starts, stops, _ = paragraph_bounds(
+        clean.data, clean.offsets, lines.line_documents, columns=clean.columns
+    )
     first_lines = np.searchsorted(clean.offsets, starts)
     lengths = clean.lengths
     kept = lengths == 0
@@ -144,7 +146,7 @@ def _with_joined_lines(lines: DocumentLines) -> DocumentLines:
     lengths[first_lines] = stops - starts
     return dataclasses.replace(
         lines,
-        clean=clean.take(clean.offsets[:-1][kept], lengths[kept], clean.fault_positions[kept]),
+        clean=clean.take(clean.offsets[:-1][kept], lengths[kept], kept),
         line_documents=lines.line_documents[kept],
     )
 
@@ -174,7 +176,7 @@ def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLi
 
 def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
     texts = raw.texts
-    clean = clean_lines(texts.data, texts.starts, texts.stops, rules.cleaning)
+    clean = clean_lines(texts.data, texts.starts, texts.stops, rules.cleaning, has_columns=True)
     evidence = _with_faults(raw, texts, clean)
     first_line = texts.lines[:1] if len(texts.lines) else np.ones(1, np.int64)
     if "html" in rules.cleaning:  # markup continues over line ends
@@ -197,7 +199,8 @@ def _clean_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
     if "html" in rules.cleaning:
         texts = strip_markup(texts, paragraph_end=b"\n")
     starts, stops, text_of_line = split_lines(texts.data, texts.starts, texts.stops)
-    clean = clean_lines(texts.data, starts, stops, rules.cleaning)
+    has_columns = "html" not in rules.cleaning  # where white space means nothing
+    clean = clean_lines(texts.data, starts, stops, rules.cleaning, has_columns=has_columns)
     is_faulty = clean.fault_positions >= 0
     evidence = raw.evidence
     document_lines = texts.lines
@@ -223,7 +226,7 @@ def _split(
 ) -> DocumentBlock:
     clean = lines.clean
     starts, stops, documents = paragraph_bounds(
-        clean.data, clean.offsets, lines.line_documents, splitter is not None
+        clean.data, clean.offsets, lines.line_documents, splitter is not None, clean.columns
     )
     # Before sentences are split, which would cut values, and documents compared: what is stored
     # and what names a document (its hash) is the text without values.

@@ -6,6 +6,7 @@ White space is treated as by `tensorflow_text`'s BERT tokenizers. Joiners and di
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numba
 import numpy as np
@@ -19,15 +20,22 @@ from pipeline.corpus.characters import (
     BLANK,
     COMPOSE,
     KEEP_INSIDE,
+    NUM_CODE_POINTS,
     REMOVE,
     cleaning_table,
     decode,
     valid_width,
 )
 from pipeline.corpus.document_block import offsets_and_data
+from pipeline.corpus.layout.columns import Columns, measure_columns, no_columns
 
-# A line of these and of nothing else is drawn if it has so many of one kind in a row.
-_RULING, _FEWEST_MARKS = "-=*~^#_+|`", 3
+# A line of these and of nothing else is drawn if so many of one kind are in a row, blanks aside …
+_RULING = "-=*~^#_+|`/\\<>:@%&\u2010\u2013\u2014\u2015\u2022\u00b7\u00a7\u203b\u25a0\u25cf\u2605"
+_FEWEST_MARKS = 2
+_DOTS, _FEWEST_DOTS = (ord("."), 0x2026), 5  # … of dots more, as they also are an ellipsis
+_SEPARATORS = "%\u2042\u2766\u2767\u2619"  # … of these one, as books have between chapters
+_BOXES = range(0x2500, 0x25A0)  # lines, corners and blocks that frames are drawn with
+_FENCE, _FEWEST_OF_FENCE = ord("`"), 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,12 +48,14 @@ class CleanLines:
         fault_positions: int64 [lines]; the byte of the raw line, from 0, where it stops being
             UTF-8, or -1. Such a line is empty here.
         may_need_composition: whether any line has characters that NFC might change.
+        columns: where the text of the raw lines stood, [lines] each.
     """
 
     data: np.ndarray
     offsets: np.ndarray
     fault_positions: np.ndarray
     may_need_composition: bool
+    columns: Columns
 
     @property
     def lengths(self) -> np.ndarray:
@@ -53,19 +63,27 @@ class CleanLines:
         return np.diff(self.offsets) - 1
 
     def select(self, lines: np.ndarray) -> CleanLines:
-        return self.take(self.offsets[:-1][lines], self.lengths[lines], self.fault_positions[lines])
+        """Choose lines by a mask or their numbers."""
+        return self.take(self.offsets[:-1][lines], self.lengths[lines], lines)
 
     def without(self, lines: np.ndarray) -> CleanLines:
         """Empty the lines of a mask, bool [lines]."""
         if not lines.any():
             return self
         starts = np.where(lines, self.offsets[1:] - 1, self.offsets[:-1])
-        return self.take(starts, np.where(lines, 0, self.lengths), self.fault_positions)
+        return self.take(starts, np.where(lines, 0, self.lengths), slice(None))
 
-    def take(self, starts: np.ndarray, lengths: np.ndarray, faults: np.ndarray) -> CleanLines:
-        """Lines of parts of the data, each of which a space follows."""
-        data = take_ranges(self.data, starts, lengths + 1)
-        return CleanLines(data, offsets_of(lengths + 1), faults, self.may_need_composition)
+    def take(
+        self, starts: np.ndarray, lengths: np.ndarray, lines: np.ndarray | slice
+    ) -> CleanLines:
+        """Lines of parts of the data, each of which a space follows, and the lines they are of."""
+        return CleanLines(
+            data=take_ranges(self.data, starts, lengths + 1),
+            offsets=offsets_of(lengths + 1),
+            fault_positions=self.fault_positions[lines],
+            may_need_composition=self.may_need_composition,
+            columns=self.columns.select(lines),
+        )
 
 
 def clean_lines(
@@ -73,10 +91,16 @@ def clean_lines(
     starts: np.ndarray,
     stops: np.ndarray,
     steps: tuple[str, ...] = ("controls", "whitespace"),
+    *,
+    has_columns: bool = False,
 ) -> CleanLines:
-    """Apply steps `controls` and `whitespace`, if given, to `data[starts[l] : stops[l]]`."""
+    """Apply steps `controls` and `whitespace`, if given, to `data[starts[l] : stops[l]]`.
+
+    With `has_columns`, the white space of the lines is measured before it goes.
+    """
     table = cleaning_table(controls="controls" in steps, whitespace="whitespace" in steps)
-    return CleanLines(*_clean(data, starts, stops, table))
+    columns = measure_columns(data, starts, stops) if has_columns else no_columns(len(starts))
+    return CleanLines(*_clean(data, starts, stops, table), columns)
 
 
 def find_blank_lines(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
@@ -93,26 +117,46 @@ def find_rules(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.nd
         starts, stops: int64 [lines].
 
     Returns:
-        bool [lines]: which have marks such as `-`, `=` and `*`, three of one kind in a row, and
-            nothing else.
+        bool [lines]: which have marks such as `-`, `=` and `*`, two of one kind in a row, and
+            nothing else; fences of code in Markdown may have a name behind them.
     """
-    return _find_rules(data, starts, stops, np.array([*map(ord, _RULING)], np.uint8))
+    return _find_rules(data, starts, stops, _ruling_table())
+
+
+@functools.cache
+def _ruling_table() -> np.ndarray:
+    """uint8 [NUM_CODE_POINTS]: how many in a row make a line of nothing else drawn; 0 for text."""
+    table: np.ndarray = np.zeros(NUM_CODE_POINTS, np.uint8)
+    table[_BOXES.start : _BOXES.stop] = _FEWEST_MARKS
+    table[[*map(ord, _RULING)]] = _FEWEST_MARKS
+    table[[*_DOTS]] = _FEWEST_DOTS
+    table[[*map(ord, _SEPARATORS)]] = 1
+    return table
 
 
 @numba.njit(cache=True, nogil=True)
-def _find_rules(data, starts, stops, ruling):
-    is_mark = np.zeros(256, np.bool_)
-    is_mark[ruling] = True
+def _find_rules(data, starts, stops, table):
     found = np.zeros(len(starts), np.bool_)
     for line in range(len(starts)):
-        longest = run = 0
         position, stop = starts[line], stops[line]
-        while position < stop and (is_mark[data[position]] or data[position] <= 32):
-            is_same = position > starts[line] and data[position] == data[position - 1]
-            run = run + 1 if is_same and data[position] > 32 else 1
-            longest = max(longest, run)
-            position += 1
-        found[line] = position == stop and longest >= _FEWEST_MARKS
+        run = before = 0
+        is_long = False
+        while position < stop:
+            if data[position] <= 32:
+                position += 1
+                continue
+            width = valid_width(data, position, stop)
+            mark = decode(data, position)[0] if width else 0
+            if table[mark] == 0:
+                break
+            run = run + 1 if mark == before else 1
+            is_long |= run >= table[mark]
+            before = mark
+            position += width
+        if position < stop and before == _FENCE and run >= _FEWEST_OF_FENCE:
+            while position < stop and data[position] > 32:  # the name of a language
+                position += 1
+        found[line] = position == stop and is_long
     return found
 
 

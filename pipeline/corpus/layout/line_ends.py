@@ -65,6 +65,7 @@ class LineEnds(NamedTuple):
     is_open: np.ndarray  # such a line without a mark that ends a sentence
     is_continued: np.ndarray  # of them, one with a comma, or that goes on in lower case
     has_comma: np.ndarray  # of them, those with a comma, of any width
+    is_followed: np.ndarray  # of them, those where the next line begins in lower case, of any width
     begins_lower: np.ndarray  # in lower case, though no such line precedes
 
 
@@ -78,7 +79,8 @@ def measure_lines(
     widths, is_ended, has_comma, has_semicolon, is_lower, first_words, unbroken = measured
     is_open = is_break & ~is_ended
     is_usual = (widths >= NARROWEST_MARGIN) & (widths <= _USUAL_MARGIN)
-    continues = has_comma | has_semicolon | np.append(is_lower[1:], False)
+    goes_lower = np.append(is_lower[1:], False)
+    continues = has_comma | has_semicolon | goes_lower
     return LineEnds(
         widths=widths,
         next_widths=widths + 1 + np.append(first_words[1:], 0),
@@ -89,6 +91,7 @@ def measure_lines(
         is_open=is_open,
         is_continued=is_open & is_usual & continues,
         has_comma=is_open & has_comma,
+        is_followed=is_open & goes_lower,
         begins_lower=is_lower & ~np.append(False, is_open[:-1]),
     )
 

@@ -2,13 +2,15 @@
 
 Each document is judged by itself, as rows of a table and pages have layouts of their own. Two signs
 count: lines reach the margin (the longest line) with the first word of the next line, or lines in
-lower case follow lines without a mark at their end.
+lower case follow lines without a mark at their end. Where text stands in its lines counts, too:
+rows of tables, headings and items begin paragraphs (`find_structure`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from pipeline.corpus.layout.columns import Columns, Place, no_columns
 from pipeline.corpus.layout.line_ends import (
     FEWEST_BREAKS,
     NARROWEST_MARGIN,
@@ -27,12 +29,24 @@ _USUAL_FRACTION = 0.9
 _DOUBLE_SPACED, _FEWEST_SPACED = 0.9, 8
 _TIGHT = 0.9  # of the open lines
 _INDENT = 4  # columns: cleaning takes it from the first lines of paragraphs
+_STEP = 2  # columns by which indents differ, at least, where something begins
+# Of the widest line of a block: a line that is not wider with the next word was not wrapped.
+_SHORT = 0.6
+_OUTLYING = 1.25  # times as wide as the others: a line with an address that cannot be broken
+_NEARLY = 0.8  # of the widest line: lines of text with ragged ends, with the next word
+# Where deeper lines begin paragraphs: lines before them that reach the margin, at most, and other
+# lines that do, at least. Where they go on: the former, at least. And the fewest deeper lines.
+_FIRST_LINES, _FILLED, _HANGING, _FEWEST_STEPS = 0.5, 0.7, 0.9, 3
 # Lines that reach the margin with the next word: of all breaks, and of those without a mark.
 _REACHING, _REACHING_OPEN = 1 / 4, 1 / 2
 
 
 def paragraph_bounds(
-    data: np.ndarray, offsets: np.ndarray, line_documents: np.ndarray, may_join: bool = True
+    data: np.ndarray,
+    offsets: np.ndarray,
+    line_documents: np.ndarray,
+    may_join: bool = True,
+    columns: Columns | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Join the lines of `CleanLines` to paragraphs, so that sentences are not cut at the margin.
 
@@ -41,6 +55,7 @@ def paragraph_bounds(
         offsets: int64 [lines + 1] into `data`.
         line_documents: int64 [lines], the document of each line, ascending.
         may_join: whether to join lines at all; else each is a paragraph.
+        columns: where the text of the raw lines stood, if that is known.
 
     Returns:
         Starts and stops in `data` of the paragraphs, none empty, and their documents (int64
@@ -51,9 +66,102 @@ def paragraph_bounds(
     joins = np.zeros(len(starts), np.bool_)
     if may_join and len(starts):
         is_break = has_text[:-1] & has_text[1:] & (np.diff(line_documents) == 0)
-        joins = _joins(measure_lines(data, starts, stops, is_break), line_documents)
+        ends = measure_lines(data, starts, stops, is_break)
+        columns = no_columns(len(starts)) if columns is None else columns
+        begins, goes_on = find_structure(ends, columns)
+        steps, hangs = _find_steps(ends, columns, line_documents)
+        joins = _joins(ends, line_documents)
+        joins[:-1] &= ~begins[1:]
+        joins |= hangs
+        joins[:-1] |= goes_on[1:]
+        joins[:-1] &= ~steps[1:]
     begins = has_text & ~np.append(False, joins)[: len(starts)]
     return starts[begins], stops[has_text & ~joins], line_documents[begins]
+
+
+def find_structure(ends: LineEnds, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """Find the lines that begin a paragraph, or go on in one, by where their text stands.
+
+    Where the indent changes, something new begins after the end of a sentence, and after a line
+    that is too short to have been wrapped: a heading, a term. So it does after short lines of one
+    indent, unless the next begins in lower case: addresses, lists without marks.
+
+    Args:
+        ends: of clean lines.
+        columns: of the same lines, before they were cleaned.
+
+    Returns:
+        bool [lines] each: what begins a paragraph whatever is before it, and what goes on.
+    """
+    widths = columns.indents + ends.widths
+    with_next = columns.indents + ends.next_widths
+    blocks = np.append(True, ~ends.is_break[:-1])
+    widest = _widest_of_blocks(widths, np.flatnonzero(blocks))[np.cumsum(blocks) - 1]
+    is_narrow = widest < NARROWEST_MARGIN
+    is_short = with_next <= np.where(is_narrow, NARROWEST_MARGIN, _SHORT * widest)
+    steps = np.diff(columns.indents, append=0)
+    is_deeper, is_shallower = steps >= _STEP, steps <= -_STEP
+    # The first line of a block may be the indented one of a paragraph, and end with a sentence.
+    is_last = is_deeper | (is_shallower & (~blocks | (with_next <= _NEARLY * widest)))
+    goes = ends.has_comma | ends.is_followed
+    is_row, is_cell = columns.places == Place.ROW, columns.places == Place.CELL
+    has_changed = is_deeper | is_shallower
+    ends_here = (is_last & ~ends.is_open) | (is_short & (has_changed | ~goes))
+    ends_here |= is_row | (is_cell & has_changed)
+    is_after = np.append(False, ends.is_break[:-1])
+    goes_on = is_cell & is_after
+    begins = is_row | (np.append(False, ends_here[:-1]) & is_after)
+    return begins & ~goes_on, goes_on
+
+
+def _widest_of_blocks(widths: np.ndarray, firsts: np.ndarray) -> np.ndarray:
+    """Return the width of each block's widest line, int64 [blocks], but of a single long address.
+
+    Args:
+        widths: int64 [lines].
+        firsts: int64 [blocks], the first line of each.
+    """
+    widest = np.maximum.reduceat(widths, firsts)
+    is_widest = widths == np.repeat(widest, np.diff(firsts, append=len(widths)))
+    others = np.maximum.reduceat(np.where(is_widest, 0, widths), firsts)
+    is_alone = (np.add.reduceat(is_widest, firsts, dtype=np.int64) == 1) & (others > 0)
+    return np.where(is_alone, np.minimum(widest, _OUTLYING * others), widest).astype(np.int64)
+
+
+def _find_steps(
+    ends: LineEnds, columns: Columns, documents: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find what deeper lines mean in each document.
+
+    In books, first lines of paragraphs are deeper: the lines before them end anywhere, and they
+    and the lines that follow reach the margin. In lists, lines that go on are deeper: the lines
+    before them reach the margin.
+
+    Returns:
+        bool [lines] each: first lines of paragraphs; lines that the next one continues.
+    """
+    steps = np.diff(columns.indents, append=0)
+    is_deeper = ends.is_break & (steps >= _STEP)
+    firsts, places = _documents_of(documents)
+
+    def total(values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values, firsts, dtype=np.int64)
+
+    deeper = total(is_deeper)
+    are_many = deeper >= _FEWEST_STEPS
+    if not are_many.any():
+        return np.zeros(len(places), np.bool_), np.zeros(len(places), np.bool_)
+    widths = np.where(ends.is_break, columns.indents + ends.widths, 0)
+    margins = np.maximum.reduceat(widths, firsts)
+    are_many &= (margins >= NARROWEST_MARGIN) & (margins <= WIDEST_MARGIN)
+    reaches = ends.is_break & (columns.indents + ends.next_widths > _NEARLY * margins[places])
+    reaching = total(reaches & is_deeper)
+    others = total(ends.is_break) - deeper
+    are_first = are_many & (reaching <= _FIRST_LINES * deeper)
+    are_first &= total(reaches & ~is_deeper) >= _FILLED * others
+    are_hanging = are_many & (reaching >= _HANGING * deeper)
+    goes_on = reaches & np.where(is_deeper, are_hanging[places], are_first[places])
+    return np.append(False, (is_deeper & are_first[places])[:-1]), goes_on
 
 
 def find_double_spacing(

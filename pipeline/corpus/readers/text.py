@@ -10,6 +10,8 @@ import numpy as np
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.evidence import Evidence
+from pipeline.corpus.layout.line_ends import measure_lines
+from pipeline.corpus.layout.paragraphs import find_structure
 from pipeline.corpus.layout.sketch import (
     END_OF_TEXT,
     WIKI_BEGIN,
@@ -18,7 +20,7 @@ from pipeline.corpus.layout.sketch import (
     sketch_text,
     with_line_feeds,
 )
-from pipeline.corpus.lines import find_blank_lines, find_rules
+from pipeline.corpus.lines import clean_lines, find_rules
 from pipeline.corpus.raw_block import (
     DOCUMENTS,
     ONE_DOCUMENT,
@@ -51,7 +53,17 @@ _BORDERS["paragraph_lines"] = _BORDERS["sentences"]
 _BORDER_WINDOW = 1 << 16  # bytes at the end of a chunk where a border is looked for first
 # It begins after a character, so that a run of white space is looked at once.
 _BLANK_LINE_INSIDE = re.compile(rb"(?<=\S)" + _BLANKS + rb"\n" + _BLANKS + rb"\n\s*+\S")
-_ITEM = re.compile(rb"\n[ \t]*(?:[*+-]|\xe2\x80\xa2) ")
+# Beginnings of lines that begin a paragraph: items, fields and directives of reStructuredText, rows
+# of tables in Markdown …
+_ITEM = re.compile(
+    rb"^[ \t]*(?:(?:[*+-]|\xe2\x80\xa2) |\.\.(?: |\r?$)|:[\w` -]{1,40}:(?: |\r?$)|\| |@[a-z]+ )",
+    re.MULTILINE,
+)
+# … and, where the line before is one of these too or ends a sentence, numbers and keys.
+_NUMBERED = re.compile(
+    rb"^[ \t]*(?:\(?(?:\d{1,3}|[A-Za-z])[.)]|\d{1,3}(?:\.\d{1,3})+\.?|[A-Z][\w-]{1,24}:) ",
+    re.MULTILINE,
+)
 HEAD_BYTES = 1 << 21
 _LINE_END_BYTES = 1 << 20
 _MOST_BYTES_WITHOUT_BLANK_LINE = 1 << 26
@@ -148,12 +160,24 @@ def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:
 
 
 def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
-    """Join lines up to items, drawn lines and blank lines; also return these, bool [texts]."""
-    is_blank = find_blank_lines(lines.data, lines.starts, lines.stops)
-    is_border = is_blank | find_rules(lines.data, lines.starts, lines.stops)
-    is_first = is_border | np.append(True, is_border)[:-1]
-    items = [item.start() + 1 for item in _ITEM.finditer(lines.data.data)]
-    is_first[np.searchsorted(lines.starts, np.array(items, np.int64))] = True
+    """Join lines up to items, headings, rows of tables, drawn lines and blank lines.
+
+    Also returns which texts are blank lines, bool [texts].
+    """
+    clean = clean_lines(lines.data, lines.starts, lines.stops, has_columns=True)
+    starts, stops = clean.offsets[:-1], clean.offsets[1:] - 1
+    is_blank = (clean.lengths == 0) & (clean.fault_positions < 0)
+    is_border = is_blank | find_rules(clean.data, starts, stops)
+    is_break = ~(is_border[:-1] | is_border[1:])
+    ends = measure_lines(clean.data, starts, stops, is_break)
+    begins, _ = find_structure(ends, clean.columns)
+    begins[1:] &= clean.fault_positions[:-1] < 0  # a reject is a whole paragraph
+    begins &= clean.fault_positions < 0
+    is_after = np.append(False, is_break)[: len(is_border)]
+    is_numbered = _begin_with(_NUMBERED, lines)
+    may_begin = np.append(False, is_numbered[:-1] | ~ends.is_open[:-1])[: len(is_border)]
+    begins |= (is_numbered & may_begin) | _begin_with(_ITEM, lines)
+    is_first = ~is_after | begins
     is_last = np.append(is_first, True)[1:]
     data = lines.data.copy()
     data[data == ord("\n")] = ord(" ")
@@ -163,6 +187,14 @@ def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
         stops=lines.stops[is_last],
         lines=lines.lines[is_first],
     ), is_blank[is_first]
+
+
+def _begin_with(pattern: re.Pattern[bytes], lines: Texts) -> np.ndarray:
+    """bool [lines]: which lines begin with a pattern."""
+    found = np.zeros(len(lines.starts), np.bool_)
+    begins = np.array([match.start() for match in pattern.finditer(lines.data.data)], np.int64)
+    found[np.searchsorted(lines.starts, begins)] = True
+    return found
 
 
 def _texts_between_marks(data: bytes, first_line: int) -> Texts:

@@ -29,8 +29,11 @@ _LONGEST_SENTENCE = 150  # words
 _IN_LONG_SENTENCES, _FEWEST_LONG = 0.15, 3  # share of the words, number of such sentences
 # `Name: Ambrose Age: 12`, as headers of mail, front matter and forms have keys.
 _KEY = re.compile(r"(?:^|(?<=\s))[A-Z][\w-]{1,24}:(?=\s)")
+# `From: Ambrose`, a header by itself: a key and a value that is no sentence.
+_HEADER = re.compile(r"[A-Z][\w-]{1,24}: .*[^.!?:,;\u2026\"\u201d\u3002]$")
 _KEYS_OF_SENTENCE = 3
 _SENTENCES_OF_KEYS, _FEWEST_WITH_KEYS = 0.02, 2  # share and number of the sentences
+_MOST_HEADERS = 0.7  # of the sentences; otherwise they are what is meant
 # Characters of a paragraph that surely has several sentences; other scripts need fewer.
 _LONG_LINE, _LONG_LINE_OF_OTHERS = 300, 120
 # A mark that ends sentences between two words; a line with two of them has several sentences.
@@ -178,13 +181,34 @@ def _long_sentences(values: ReadCorpus) -> Found | None:
 
 
 def _keys(values: ReadCorpus) -> Found | None:
-    """Find sentences with several keys each, as from headers and forms."""
+    """Find sentences with several keys each, as from headers and forms, and such keys in a row.
+
+    Prose is beside these, and the keys of a row differ: a list of keys may be what is meant, and a
+    dialog has the same names again.
+    """
     found = [text for text in values.sentences if len(_KEY.findall(text)) >= _KEYS_OF_SENTENCE]
+    is_text = values.sketch is not None and values.sketch.files > 0
+    if not found and is_text:
+        found = list(_headers(values.sentences))
     if len(found) < max(_FEWEST_WITH_KEYS, _SENTENCES_OF_KEYS * len(values.sentences)):
         return None
     keys = ", ".join(key for key in _KEY.findall(found[0])[:_KEYS_OF_SENTENCE])
     share = f"{len(found) / len(values.sentences):.0%}"
     return {"share": share, "keys": keys, "section": values.section}
+
+
+def _headers(sentences: Sequence[str]) -> Iterator[str]:
+    """Yield the sentences of rows of headers, if each row repeats the keys of the first."""
+    groups = itertools.groupby(sentences, lambda text: _HEADER.match(text) is not None)
+    rows = [list(row) for is_header, row in groups if is_header]
+    keys = Counter(
+        tuple(text.partition(":")[0] for text in row[:_KEYS_OF_SENTENCE]) for row in rows
+    )
+    for row in rows:
+        own = tuple(text.partition(":")[0] for text in row[:_KEYS_OF_SENTENCE])
+        is_header = len(set(own)) == _KEYS_OF_SENTENCE and keys[own] >= _FEWEST_WITH_KEYS
+        if is_header and sum(map(len, rows)) <= _MOST_HEADERS * len(sentences):
+            yield " ".join(row)
 
 
 def _blocks(values: ReadCorpus) -> Found | None:

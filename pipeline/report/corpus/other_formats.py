@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,14 @@ _MOST_WORDS = 4  # columns of CoNLL with blanks; those with more have tabs
 _MOST_TAGS = 0.2  # of the lines have another tag
 _MOST_ROWS = 0.7  # of the lines have at least the fields of the first
 _SHOWN_BYTES = 30
+_STRINGS_ADVICE = (
+    "nothing but a text in quotation marks ({}); take the marks off first (of JSON jq -r .), or "
+    "they become parts of sentences"
+)
+_PYTHON_ADVICE = (
+    "lists or objects of Python ({}); write their texts as JSON first, an object per line, or give "
+    "--set SECTION.format=text, if it is text"
+)
 _JSON_ADVICE = (
     "JSON objects; give the file the ending .jsonl, or --set SECTION.format=jsonl (text, if it is)"
 )
@@ -38,11 +47,18 @@ _BETWEEN_ADVICE = (
     "SECTION.text_layout=endoftext or paragraph_lines, if each text is a document"
 )
 _TABLE_ADVICE = "fields of a table ({}); give it the ending .csv, or --set SECTION.format=csv"
+_CELLS_ADVICE = (
+    "cells of a table ({}); name its columns in a first line and give it the ending .csv, or keep "
+    "only the text"
+)
 _TABS_ADVICE = (
     "{}, like a table; name its columns in a first line and give --text-column and "
     "--set SECTION.format=tsv, or keep only the text (cut -f)"
 )
 _TAGS_ADVICE = "{}, like a word and its tags; write one sentence per line first"
+_NUMBERS_ADVICE = (
+    "their numbers ({}), which become words; remove them first (sed -E 's/^ *[0-9]+//')"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +89,20 @@ _JSON_VALUE = re.compile(rb"\s*(?:\[\s*(?:\{\s*)?\"[^\"\n]*\"\s*[:,\]]|\{\s*\n\s
 _FRONT_MATTER = re.compile(
     rb"\s*---[ \t]*\r?\n(?:[\w-]+:[^\n]*\n(?:[ \t-][^\n]*\n)*){1,60}?---[ \t]*\r?\n"
 )
-_PERCENT, _DASHES = re.compile(rb"%{1,3}"), re.compile(rb"[-=*_~#]{4,}")
-_FEWEST_BETWEEN = 10
+# A line between texts: marks only, but for ellipses and the brackets of code; or a tag.
+_MARKS = re.compile(r"(?!(?:[.!?\u2026]{1,4}|[\[\](){};,\"'`|\s]+|[<>:/\\])$)[\W_]{1,80}")
+_TAG = re.compile(r"</?[A-Za-z|_ ]{1,20}/?>|\[/?[A-Z_]{2,12}\]|\{\{?/?[A-Za-z_]{1,20}\}?\}")
+_FEWEST_BETWEEN, _BETWEEN = 10, 0.003  # number and share of the lines
+_SCENE = re.compile(r"(?:\* ?){1,9}")  # between the parts of a chapter, if blank lines are around
 _UNDERLINE = 3  # characters by which it may differ from the heading above it
 _JSON = re.compile(rb"^\s*\{\s*\".*\}\s*,?\s*$")
+_STRING = re.compile(rb"""^\s*"(?:[^"\\]|\\.|"")*"\s*[,;]?\s*$""")
+_PYTHON = re.compile(rb"^\s*(?:\{\s*'[^']*'\s*:.*\}|\[\s*'.*['\"]\s*\])\s*,?\s*$")
+# Cells of a row, one of them a text in quotation marks.
+_CELLS = re.compile(rb"""^(?:[^,;"\t]{1,40}[,;]){1,9}"[^"]{10,}"(?:[,;][^,;"]{0,40}){0,9}\s*$""")
+_CELLS_LEAST = 0.5  # of the lines
+_NUMBER = re.compile(rb"\s*(\d{1,9})[ \t:|]+\S")  # of a line, not `1.` of an item
+_COUNTING = 0.8  # of the lines have the number after that of the line before
 
 
 @functools.cache
@@ -126,7 +152,7 @@ def signs_of_other_formats(
         others = f" (and {quantity(len(places) - 1, 'other file')})" if len(places) > 1 else ""
         what = advice.format(example).replace("SECTION", config.section_name)
         warnings.append(f"{path}{others}: {share:.0%} of the lines hold {what}")
-        if advice in (_JSON_ADVICE, _ARRAY_ADVICE) and config.format == "auto":
+        if advice in (_JSON_ADVICE, _ARRAY_ADVICE, _PYTHON_ADVICE) and config.format == "auto":
             raise UsageError(warnings[-1])
     return warnings
 
@@ -139,35 +165,51 @@ def _marks_of_files(text: bytes, lines: list[bytes]) -> Iterator[tuple[str, floa
         block = front[0].split()
         share = front[0].count(b"\n") / len(lines)
         yield _FRONT_ADVICE, share, block[1].decode("utf-8", "replace")[:_SHOWN_BYTES], 0.0
-    between: Counter[bytes] = Counter()
-    above = b""
-    for line in (each.strip() for each in text.splitlines()[:_MOST_LINES]):
-        is_underline = abs(len(line) - len(above)) <= _UNDERLINE and above != b""
-        if _PERCENT.fullmatch(line) or (_DASHES.fullmatch(line) and not is_underline):
+    between: Counter[str] = Counter()
+    above = ""
+    for line in (raw.decode("utf-8", "replace").strip() for raw in text.split(b"\n", _MOST_LINES)):
+        is_underline = abs(len(line) - len(above)) <= _UNDERLINE and len(line) > 1 and above != ""
+        is_scene = above == "" and _SCENE.fullmatch(line)
+        if line and not is_underline and not is_scene and _is_between(line):
             between[line] += 1
         above = line
     for mark, times in between.most_common(1):
         if times >= _FEWEST_BETWEEN:
-            quoted = mark.decode()[:_SHOWN_BYTES]
-            yield _BETWEEN_ADVICE, times / len(lines), f"nothing but {quoted}", 0.0
+            quoted = mark[:_SHOWN_BYTES]
+            yield _BETWEEN_ADVICE, times / len(lines), f"nothing but {quoted}", _BETWEEN
+
+
+def _is_between(line: str) -> bool:
+    return (_MARKS.fullmatch(line) or _TAG.fullmatch(line)) is not None
 
 
 def _shapes(lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:
     """Yield signs that need all lines together: JSON, a header with rows, tabs, words with tags."""
-    yield _JSON_ADVICE, *_share(_JSON, lines), _SAME_SHAPE
+    share, _ = objects = _share(_JSON, lines)
+    yield _JSON_ADVICE, *objects, _SAME_SHAPE
+    if share < _SAME_SHAPE:
+        yield _PYTHON_ADVICE, *_share(_PYTHON, lines), _SAME_SHAPE
+    yield _STRINGS_ADVICE, *_share(_STRING, lines), _SAME_SHAPE
     header = _HEADER.match(lines[0])
     if header:
         fields = lines[0].count(header[1])
         rows = sum(line.count(header[1]) >= fields for line in lines) / len(lines)
         yield _TABLE_ADVICE, rows, header[0].strip().decode(), _MOST_ROWS
+    else:
+        yield _CELLS_ADVICE, *_share(_CELLS, lines), _CELLS_LEAST
     if len(lines) < _FEWEST_LINES:
         return
     tabs, share = _most_frequent([line.count(b"\t") for line in lines])
+    numbers = [int(found[1]) for found in map(_NUMBER.match, lines) if found]
+    counting = sum(after == before + 1 for before, after in itertools.pairwise(numbers))
     words_of_lines = [line.split() for line in lines]
     words, same_words = _most_frequent([len(words) for words in words_of_lines])
     last_words = len({words[-1] for words in words_of_lines})
     if tabs and share >= _SAME_SHAPE:
         yield _TABS_ADVICE, share, quantity(tabs, "tab"), _SAME_SHAPE
+    elif numbers and counting >= _COUNTING * len(lines):
+        shown = f"{numbers[0]}, {numbers[-1]}"
+        yield _NUMBERS_ADVICE, counting / len(lines), shown, _COUNTING
     elif 1 < words <= _MOST_WORDS and last_words <= _MOST_TAGS * len(lines):
         yield _TAGS_ADVICE, same_words, quantity(words, "word"), _SAME_SHAPE
 

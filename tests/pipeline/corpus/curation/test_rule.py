@@ -136,7 +136,7 @@ def test_a_line_may_be_of_two_rules():
 
 @pytest.mark.parametrize("layout", ["documents", "one document"])
 def test_off_leaves_blocks_as_they_are(layout):
-    texts = Texts.of_rows([b"{ one\ntwo", b"# # #"], [1, 2])
+    texts = Texts.of_rows([b"{ one\ntwo", b"# 1 #"], [1, 2])
     raw = RawBlock(source="x", index=0, texts=texts, layout=layout)
     config = PreprocessConfig(input=("x",))
     assert config.curation == ()

@@ -71,9 +71,9 @@ def test_drawn_lines_are_no_text():
     text = "=====\nTitle\n=====\n\nOne. Two.\n\nPart\n----\n+---+----+\n| a | b |\n-- \n.. note"
     found = block_of_text(text)
     assert found.sentences.to_pylist() == [
-        *("Title", "One.", "Two.", "Part", "| a | b |", "--", ".. note"),
+        *("Title", "One.", "Two.", "Part", "| a | b |", ".. note"),
     ]
-    assert found.evidence.dropped_lines == {"drawn line": 4}
+    assert found.evidence.dropped_lines == {"drawn line": 5}
 
 
 def test_double_spaced_lines_are_joined_and_paragraphs_between_blank_lines_are_not():

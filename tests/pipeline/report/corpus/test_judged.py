@@ -2,6 +2,7 @@
 
 import base64
 import json
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,10 @@ def lines_of_blocks(size):
     return "\n\n".join(f"Part {lines[0][:9]}\n\n" + "\n".join(lines) for lines in many) + "\n"
 
 
+def wrapped(document) -> str:
+    return textwrap.fill(prose(document), 60)
+
+
 DAMAGED = {
     "long sentences": [
         rows(without_marks(DOCUMENTS[6] * 8) for _ in range(20)),
@@ -89,6 +94,10 @@ DAMAGED = {
             for n, document in enumerate(DOCUMENTS[:30])
         },
         rows(f"Title: x{n} Author: y Date: z {prose(each)}" for n, each in enumerate(DOCUMENTS)),
+        {
+            f"{n}.txt": f"Von: Ulrich {n}\nAn: Ann\nBetreff: Lima {n}\n\n{wrapped(document)}"
+            for n, document in enumerate(DOCUMENTS[:30])
+        },
     ],
     "blocks in a document": [
         {"a.txt": lines_of_blocks(2)},

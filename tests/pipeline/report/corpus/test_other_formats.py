@@ -111,11 +111,37 @@ def test_front_matter_and_lines_between_texts_are_warned_about():
     front = ["---", "title: The river", "tags:", "  - north", "date: 2031-03-01", "---"]
     (warning,) = _signs(*front, *PROSE)
     assert "hold front matter (title:); remove it first" in warning
-    for mark in ("%", "%%", "-----", "=========="):
-        (warning,) = _signs(*[*PROSE, mark] * 12)
+    for mark in ("%", "%%", "-----", "==========", "* * *", "--", "⁂", "[SEP]", "<doc>", "</s>"):
+        warning = _signs(*[*PROSE, mark] * 12)[-1]
         assert f"hold nothing but {mark}, as between texts" in warning
+    for mark in ("...", "}", '"', "<"):
+        assert _signs(*[*PROSE, mark] * 12) == []
+    assert _signs(*[*PROSE, "", "* * *", ""] * 12) == []
     assert _signs(*["The river", "---------", *PROSE] * 12) == []
     assert _signs("---", *PROSE, "---") == []
+
+
+def test_texts_in_the_marks_of_a_language_are_warned_about():
+    (warning,) = _signs(*(f'"The \\u201criver\\u201d runs {n} miles.",' for n in range(9)))
+    assert "nothing but a text in quotation marks" in warning
+    for line in ("{'text': 'The river runs.'}", "['The river runs.', \"It's late.\"]"):
+        with pytest.raises(UsageError, match="lists or objects of Python"):
+            _signs(*[line] * 9)
+    assert _signs(*['"The river," he said, "runs."'] * 9) == []
+
+
+def test_cells_halves_gaps_and_numbers_of_lines_are_warned_about():
+    def first(*lines: str) -> str:
+        (warning,) = _signs(*lines)
+        return warning
+
+    texts = [f"The river runs {number} miles {number * 'or '}so." for number in range(3, 12)]
+    assert "cells of a table" in first(*(f'{n},"{text}",pos' for n, text in enumerate(texts)))
+    assert "two texts with |||" in first(*(f"{text} ||| Der Fluss." for text in texts))
+    assert "as between columns" in first(*(f"{text:<70}Nobody came." for text in texts))
+    numbers = first(*(f"{n:4d}  {text}" for n, text in enumerate(texts, 7)))
+    assert "hold their numbers (7, 15)" in numbers
+    assert _signs(*(f"{n}. {text}" for n, text in enumerate(texts))) == []
 
 
 def test_markup_that_is_cleaned_is_no_fault():

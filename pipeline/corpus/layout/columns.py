@@ -1,0 +1,151 @@
+"""Indentation and columns: what the places of text in lines tell, before cleaning removes them.
+
+Tables, glossaries and manuals have cells that begin in the same column of neighboring lines.
+Such a line is a row, a paragraph of its own; a line whose text begins where a cell of the row above
+it does goes on in that cell:
+
+    -f, --force     Close the bridge without a question. Nobody is      ROW
+                    asked.                                              CELL
+    -q              Be quiet.                                           ROW
+
+Justified text has wide gaps, too, but hardly ever in the same column of three lines.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+_TAB = 8  # columns between the stops of tabs
+_GAP = 2  # columns without text before a cell, at least
+_WIDE_GAP = 3  # such a gap shows a column in two lines; narrower ones in three
+_MOST_CELLS = 8  # of a line; further ones are not looked at
+_FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
+_IDEOGRAPHIC_SPACE = (0xE3, 0x80, 0x80)
+_NO_BREAK_SPACE = (0xC2, 0xA0)
+_ENDS = np.frombuffer(b".!?:;)\"'", np.uint8)  # typewriters set two spaces after these
+
+
+class Place(enum.IntEnum):
+    """What the columns of a line's text say of it."""
+
+    ANY = 0
+    ROW = 1  # cells of a table; a paragraph begins here and ends with the line or its cells
+    CELL = 2  # goes on in a cell of the row above
+
+
+class Columns(NamedTuple):
+    """Where the text of lines stands, [lines] each."""
+
+    indents: np.ndarray  # int64, columns before the text
+    places: np.ndarray  # int8, values of `Place`
+
+    def select(self, lines: np.ndarray) -> Columns:
+        """Choose lines by a mask or their numbers."""
+        return Columns(self.indents[lines], self.places[lines])
+
+
+def no_columns(lines: int) -> Columns:
+    """Return the columns of lines whose white space means nothing, as in HTML."""
+    return Columns(np.zeros(lines, np.int64), np.zeros(lines, np.int8))
+
+
+def measure_columns(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Columns:
+    """Measure the lines `data[starts[l] : stops[l]]`, which are not cleaned; any bytes."""
+    return Columns(*_measure(data, starts, stops))
+
+
+@numba.njit(cache=True, inline="always")
+def _blank_width(data, position, stop, column):
+    """Return the bytes and the columns of white space at a position; 0 if text is there."""
+    byte = data[position]
+    if byte == 9:
+        return 1, _TAB - column % _TAB
+    if byte <= 32:
+        return 1, int(byte == 32)
+    if byte == _NO_BREAK_SPACE[0] and position + 1 < stop:
+        return (2, 1) if data[position + 1] == _NO_BREAK_SPACE[1] else (0, 0)
+    if byte == _IDEOGRAPHIC_SPACE[0] and position + 2 < stop:
+        is_space = data[position + 1] == _IDEOGRAPHIC_SPACE[1]
+        return (3, 2) if is_space and data[position + 2] == _IDEOGRAPHIC_SPACE[2] else (0, 0)
+    return 0, 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_cells(data, start, stop, cells, gaps):
+    """Write the columns of cells and of the gaps before them; return the indent and their number.
+
+    The indent is -1 for a line without text.
+    """
+    column = gap = found = 0
+    indent = -1
+    before = np.uint8(0)
+    position = start
+    while position < stop:
+        width, columns = _blank_width(data, position, stop, column)
+        if width:
+            has_tab = data[position] == 9
+            gap += max(columns, _WIDE_GAP) if has_tab and indent >= 0 else columns
+            column += columns
+            position += width
+            continue
+        byte = data[position]
+        if indent < 0:
+            indent = column
+        elif gap >= _GAP and found < len(cells) and not (gap == _GAP and before in _ENDS):
+            cells[found], gaps[found] = column, gap
+            found += 1
+        gap = 0
+        before = byte
+        column += (byte & 0xC0 != 0x80) + (byte >= _FIRST_WIDE_BYTE)
+        position += 1
+    return indent, found
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure(data, starts, stops):
+    count = len(starts)
+    indents = np.zeros(count, np.int64)
+    places = np.zeros(count, np.int8)
+    cells = np.zeros((3, _MOST_CELLS), np.int64)  # of the last three lines
+    gaps = np.zeros((3, _MOST_CELLS), np.int64)
+    numbers = np.zeros(3, np.int64)
+    row = np.zeros(_MOST_CELLS, np.int64)  # cells of the row that cells may go on in
+    in_row = 0
+    for line in range(count):
+        own, above, second = line % 3, (line - 1) % 3, (line - 2) % 3
+        indent, found = _find_cells(data, starts[line], stops[line], cells[own], gaps[own])
+        numbers[own] = found
+        indents[line] = max(indent, 0)
+        if indent < 0:
+            in_row = 0
+            continue
+        if found == 0:
+            is_cell = False
+            for place in range(in_row):
+                is_cell |= row[place] == indent
+            if is_cell:
+                places[line] = Place.CELL
+                if places[line - 1] == Place.ANY:
+                    places[line - 1] = Place.ROW
+            else:
+                in_row = 0
+            continue
+        for place in range(found):
+            for other in range(numbers[above]):
+                if line == 0 or cells[own, place] != cells[above, other]:
+                    continue
+                is_wide = min(gaps[own, place], gaps[above, other]) >= _WIDE_GAP
+                is_third = False
+                for third in range(numbers[second]):
+                    is_third |= line > 1 and cells[second, third] == cells[own, place]
+                if is_wide or is_third:
+                    places[line] = places[line - 1] = Place.ROW
+                if is_third:
+                    places[line - 2] = Place.ROW
+        in_row = found
+        row[:found] = cells[own, :found]
+    return indents, places
