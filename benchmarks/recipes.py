@@ -128,7 +128,7 @@ def pretrain_peer(options: argparse.Namespace, seed: int, run: Path) -> dict[str
         "config": sized_config(options.size or values["size"], count).as_dict(),
         "minutes": options.minutes,
         "learning_rate": options.peer_learning_rate,
-        "batch_size": values["batch_size"],
+        "batch_size": int(values["batch_size"]),
         "warmup_proportion": _PEER_WARMUP,
         "vocab": str(vocab),
         "lowercase": bool(data.lowercase),
