@@ -192,6 +192,14 @@ def resolve(
             value = value[0]
         values[name] = value
         sources[name] = flag
+    in_command = [
+        name
+        for name in section.one_of
+        if values.get(name) is not None and sources[name].startswith("--")
+    ]
+    if in_command:
+        for name in set(section.one_of).difference(in_command):
+            values.pop(name, None)
     # Such a key is no typing error, so it is not "unknown": the message says what it is for.
     for name in values.keys() & others.keys():
         faults.append(f"{sources[name]}: is only for {others[name]}; leave it out")

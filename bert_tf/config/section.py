@@ -120,6 +120,8 @@ class Section:
 
     # Section to read in a file without this one, and its keys to leave out; None for no other.
     read_instead: ClassVar[tuple[str, tuple[str, ...]] | None] = None
+    # Keys of which exactly one is given: one on the command line replaces the others of a file.
+    one_of: ClassVar[tuple[str, ...]] = ()
     section_name: ClassVar[str] = ""
 
     def __init_subclass__(cls, section_name: str = "") -> None:

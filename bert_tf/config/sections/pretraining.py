@@ -61,6 +61,8 @@ class TrainingPhase(Section, section_name="phases"):
 class TrainConfig(LoopSection, section_name="train"):
     """Pretrains BERT on TFRecords with masked-LM and next-sentence losses."""
 
+    one_of = ("size", "model_config", "init")
+
     data: str | None = option(
         "directory of TFRecords made by preprocess", alternative="phases", reads="folder"
     )
@@ -148,7 +150,7 @@ class TrainConfig(LoopSection, section_name="train"):
             object.__setattr__(self, "steps", by_steps or DEFAULT_STEPS)
 
     def faults(self) -> Iterator[str]:
-        named = [name for name in ("size", "model_config", "init") if getattr(self, name)]
+        named = [name for name in self.one_of if getattr(self, name)]
         if len(named) != 1:
             got = " and ".join("--" + name.replace("_", "-") for name in named) or "none of them"
             yield f"size: give exactly one of --size, --model-config and --init; got {got}"

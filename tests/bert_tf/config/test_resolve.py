@@ -76,6 +76,25 @@ def test_the_model_is_named_exactly_once(named, got):
         resolve(TrainConfig, flags={"data": "data", "output": "run", **named})
 
 
+@pytest.mark.parametrize(
+    ("assignments", "flags", "size", "init"),
+    [
+        ((), {"init": "run"}, None, "run"),
+        (("train.init=run",), {}, None, "run"),
+        (("train.size=base",), {}, "base", None),
+        (("train.size=null",), {"init": "run"}, None, "run"),
+        ((), {}, "mini", None),
+    ],
+)
+def test_a_model_on_the_command_line_replaces_that_of_a_file(
+    tmp_path, assignments, flags, size, init
+):
+    path = tmp_path / "train.yaml"
+    path.write_text("train: {size: mini, data: data, output: run}", encoding="utf-8")
+    config = resolve(TrainConfig, config_file=str(path), assignments=assignments, flags=flags)
+    assert (config.size, config.init) == (size, init)
+
+
 def resolve_vocab(*assignments, config_file=None):
     return resolve(
         VocabConfig,
