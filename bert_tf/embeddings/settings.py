@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from bert_tf.engines.engine import Engine
@@ -41,6 +42,15 @@ class EmbedderSettings:
     tokens: bool = False
     prompt: str = ""
     lowercase_texts: bool = False
+
+    @classmethod
+    def of_model(cls, task: Mapping[str, Any]) -> Self:
+        """Return the settings of the vectors by which texts of a fine-tuned model are compared.
+
+        Args:
+            task: its `task.json`.
+        """
+        return cls(pooling="mean", normalize=True, max_seq_length=task["max_seq_length"])
 
     @property
     def columns(self) -> tuple[str, ...]:

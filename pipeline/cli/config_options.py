@@ -41,7 +41,7 @@ _HEADINGS = {
     "Distillation": "teacher unlabeled distill_weight distill_temperature",
     _OPTIONS: "format task vocab_size top_k similarity index sentences ratio mmr_lambda tokens "
     "prompt_name max_seq_length lowercase keep_accents masked_lm_prob dupe_factor scores "
-    "abstain_below extra_columns rename escape_formulas engine",
+    "abstain_below abstain_far extra_columns rename escape_formulas engine",
     "Machine": "strategy tpu_address runner workers dry_run price_per_hour watts report_to seed",
 }
 _WIDEST_CHOICES = 84  # characters, so that lines of help with a flag have at most 100

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.files import remove, replacing_directory, replacing_file
@@ -20,6 +21,14 @@ from bert_tf.base.wording import quantity, shown_setting
 from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
+from bert_tf.embeddings.settings import EMBEDDING, EmbedderSettings
+from bert_tf.tasks.profile.distance import (
+    MOST_EVALUATION_ROWS,
+    MOST_TRAINING_ROWS,
+    TrainingDistance,
+)
+from bert_tf.tasks.profile.profile import Profile, read_profile
+from bert_tf.tasks.profile.texts import joined_texts
 from bert_tf.tasks.running.doubts import compared, learning_doubts, not_improved
 from bert_tf.tasks.running.finetuning import FinetuningResult, finetune
 from bert_tf.tasks.running.finetuning_rows import LEAST_HELD_OUT, Truncation
@@ -108,6 +117,7 @@ def _finetune(
             check,
             note_choices=lambda chosen: record.note_choices(spec, chosen),
         )
+        note_distance(config, result)
     sources = [data.source for data in (result.train, result.evaluation) if data is not None]
     if result.unlabeled is not None:
         sources.append(result.unlabeled)
@@ -193,6 +203,33 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
     is_fraction = config.eval_fraction * (held_out + train) >= LEAST_HELD_OUT
     share = f"{config.eval_fraction:g}" if is_fraction else f"{held_out:,} of {held_out + train:,}"
     return f"{share} of the training rows, held out by a hash of their texts"
+
+
+def note_distance(config: FinetuneConfig, result: FinetuningResult) -> None:
+    """Add to the profile of the best model how far texts are from its training rows.
+
+    Vectors of some rows are computed for that, of tasks that choose one label of a row.
+    """
+    task, evaluation = result.task, result.evaluation
+    labels = task.gold_numbers(result.train.source)
+    if evaluation is None or labels is None:
+        return
+    folder = model_folder(config.output)
+    embedder = EmbedderSettings.of_model(task.settings()).load(folder)
+
+    def vectors_of(source: Any, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of evenly spread rows, and their vectors."""
+        texts = joined_texts(task.texts(source))
+        number = min(len(texts), most)
+        rows = np.unique(np.linspace(0, len(texts) - 1, number).astype(np.int64))
+        found = embedder.predict({"text": [texts[row] for row in rows.tolist()]})
+        return rows, found[EMBEDDING]
+
+    rows, vectors = vectors_of(result.train.source, MOST_TRAINING_ROWS)
+    _, of_evaluation = vectors_of(evaluation.source, MOST_EVALUATION_ROWS)
+    distance = TrainingDistance.of(vectors, labels[rows], of_evaluation)
+    profile = read_profile(folder) or Profile()
+    dataclasses.replace(profile, distance=distance).write(folder)
 
 
 def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from bert_tf.data.tables.rejects import Reject, read_rejects, write_rejects
 from bert_tf.embeddings.settings import EMBEDDING, EmbedderSettings
 from bert_tf.engines.choice import ChosenEngine, measured_speeds, possible_engines, trial_candidates
 from bert_tf.engines.registry import exported_model
+from bert_tf.tasks.base.prediction_rows import Abstention
 from bert_tf.tasks.profile.drift import Drift
 from pipeline.beam.storage import list_stored, use_storage_options
 from pipeline.beam.stored_path import path_of
@@ -214,11 +215,7 @@ def _single_texts(plan: ScoringPlan) -> Iterator[str]:
 
 def model_vectors(plan: ScoringPlan, texts: list[str]) -> np.ndarray:
     """Compute vectors of texts by the encoder of the model, float32 [texts, hidden]."""
-    task = read_task(plan.model) or {}
-    settings = EmbedderSettings(
-        pooling="mean", normalize=True, max_seq_length=task["max_seq_length"]
-    )
-    embedder = settings.load(plan.model)
+    embedder = EmbedderSettings.of_model(read_task(plan.model) or {}).load(plan.model)
     vectors: np.ndarray = embedder.predict({"text": texts}, batch_tokens=plan.batch_tokens)[
         EMBEDDING
     ]
@@ -323,17 +320,17 @@ class Scoring(TableJob):
         from bert_tf.tasks.explaining.gradients import Explainer  # TensorFlow
 
         explainer = Explainer(plan.model)
-        explanations: list[list[dict[str, Any]]] = []
-        lines = []
+        explanations: list[list[dict[str, Any]]] = [[] for _ in marked]
         begin = time.perf_counter()
         with self.options.console.counting("explaining", len(marked)) as show:
-            for row in marked:
-                found = [each.as_json() for each in explainer.explain(row.texts)]
-                explanations.append(found)
-                line = read_line(part_of[row.table, row.block], row)
-                new = with_last_cell(plan.tables[row.table], line, found)
-                lines.append((row, f"{new}\n".encode()))
+            for number, found in explainer.explain_rows([row.texts for row in marked]):
+                explanations[number] = [each.as_json() for each in found]
                 show(1)
+        lines = []
+        for row, entry in zip(marked, explanations, strict=True):
+            line = read_line(part_of[row.table, row.block], row)
+            new = with_last_cell(plan.tables[row.table], line, entry)
+            lines.append((row, f"{new}\n".encode()))
         rewrite_parts(lines, lambda *where: part_of[where], only=False)
         write_explained(plan, marked, explanations)
         speed = len(marked) / max(time.perf_counter() - begin, 1e-9)
@@ -342,6 +339,18 @@ class Scoring(TableJob):
             f"gradients of the exported weights in float32"
         )
 
+    def _undecided(self, record: JobRecord, abstention: Abstention, counts: ScoringCounts) -> str:
+        """Say what rows without a label have, and note how many are far."""
+        low = f"a probability below {abstention.below:g}"
+        if abstention.beyond is None:
+            return low
+        record.counts[Fact.FAR.value] = counts.sums[Fact.FAR]
+        far = (
+            f"a text farther from the training rows ({counts.sums[Fact.FAR]:,}, beyond "
+            f"{abstention.beyond:.4g}) than {self.config.abstain_far:g} of the evaluation rows"
+        )
+        return f"{low}, or {far}," if abstention.below > 0 else far
+
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
         assert self.engine is not None
         if plan.abstention is not None:
@@ -349,8 +358,8 @@ class Scoring(TableJob):
             decided = counts.rows_scored - counts.sums[Fact.ABSTAINED]
             record.console.info(
                 f"decided: {decided:,} of {quantity(counts.rows_scored, 'row')} (coverage "
-                f"{decided / max(counts.rows_scored, 1):.4f}); the others have a probability below "
-                f"{plan.abstention.below:g} and no label"
+                f"{decided / max(counts.rows_scored, 1):.4f}); the others have "
+                f"{self._undecided(record, plan.abstention, counts)} and no label"
             )
         self._report_label_sets(record, plan, counts)
         drift = self._report_drift(record, plan)

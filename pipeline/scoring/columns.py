@@ -13,7 +13,7 @@ from bert_tf.base.errors import Fault, UsageError
 from bert_tf.config.sections.scoring import ScoreConfig, given_columns
 from bert_tf.tasks import PRETRAINED_TASKS
 from bert_tf.tasks.base.declaration import FieldKind, PredictionField, WordsDeclaration, imported
-from bert_tf.tasks.base.prediction_rows import RowProbabilities
+from bert_tf.tasks.base.prediction_rows import ABSTAINED, RowProbabilities
 from bert_tf.tasks.profile.label_sets import LabelSets, label_sets
 from bert_tf.tasks.profile.profile import evaluated_rows
 from bert_tf.tasks.registry import declared_task
@@ -37,6 +37,7 @@ class ScoringColumns:
         outcome_faults: why rows cannot be predicted, from the model's outputs, see
             `ServedTaskDeclaration`.
         probabilities: those that are added to the predictions; None for none.
+        has_abstained: whether there is a column for the reasons of rows without a prediction.
         has_explanations: whether there is a last column for those of some rows.
         label_sets: sets of labels that are added; None for none.
         keeps_rejected: whether there is a column for the reasons of rejects.
@@ -54,6 +55,7 @@ class ScoringColumns:
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     outcome_faults: Callable[[Mapping[str, Any]], dict[int, Fault]] | None = None
     probabilities: RowProbabilities | None = None
+    has_abstained: bool = False
     has_explanations: bool = False
     label_sets: LabelSets | None = None
     keeps_rejected: bool = False
@@ -149,8 +151,9 @@ class ScoringColumns:
             return EXPLANATION
         if self.label_sets is not None and self.set_name == column:
             return self.label_sets.name
-        if self._name(REJECTED) == column:
-            return REJECTED
+        for name in (ABSTAINED, REJECTED):
+            if self._name(name) == column:
+                return name
         assert self.probabilities is not None
         return self.probabilities.name
 
@@ -219,6 +222,8 @@ class ScoringColumns:
         self, fields: Sequence[PredictionField], output_format: str
     ) -> list[tuple[str, FieldKind]]:
         columns = [(self._name(field.name), field.kind) for field in fields]
+        if self.has_abstained:
+            columns.append((self._name(ABSTAINED), "text"))
         if self.label_sets is not None:
             columns.append((self.set_name, "json"))
         if self.keeps_rejected:
@@ -294,6 +299,7 @@ def scoring_columns(
         keeps_rejected=config.keep_rejected,
         probabilities=RowProbabilities.of(declared, task, config.scores, config.model),
         label_sets=_label_sets(config),
+        has_abstained=config.abstain_far is not None,
         has_explanations=config.explain > 0,
     )
     if words is not None and words.input not in columns_by_input:

@@ -16,13 +16,18 @@ import pyarrow as pa
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_if_sound, write_sealed
+from bert_tf.config.bert_file import read_task
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
+from bert_tf.embeddings.settings import EMBEDDING, EmbedderSettings
+from bert_tf.engines.engine import Engine
 from bert_tf.serving.signatures import LOST_MASKS, LOST_TOKENS, WORDS_WITHOUT_TOKENS
-from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.prediction_rows import Abstention, prediction_rows
+from bert_tf.tasks.profile.distance import TrainingDistance
 from bert_tf.tasks.profile.drift import Counts, DriftReference
-from bert_tf.tasks.profile.texts import text_counts
+from bert_tf.tasks.profile.profile import training_distance
+from bert_tf.tasks.profile.texts import joined_texts, text_counts
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.blocks import BlockReference, RowBlock
 from pipeline.scoring.output_rows import TSV_BREAKS, UnwritableRowError, part_line
@@ -33,6 +38,7 @@ class Fact(StrEnum):
     """Notes on a part, mostly numbers to add up."""
 
     ABSTAINED = "rows_abstained"
+    FAR = "rows_far"  # of these, by the distance from the training rows
     # of sets of labels
     SET_LABELS = "labels_in_sets"
     SETS_EMPTY = "rows_with_empty_set"
@@ -113,8 +119,7 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     abstained = 0
     predicted = plan.columns.by_words(block.words, scored.predicted)
     rows = prediction_rows(plan.columns.fields, predicted)
-    if plan.abstention is not None:
-        plan.abstention.apply(rows)
+    facts = {} if plan.abstention is None else abstain(plan, plan.abstention, rows, block.texts)
     added = plan.columns.cells(rows, scored.predicted, block.texts, table.output_format)
     faults = plan.columns.faults_of(scored.predicted)
     for index, cells in enumerate(added):
@@ -148,7 +153,8 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
         part = block.reference.files.part
         places = [block.place(row) for row in written]
         plan.marked.write(part, lines, written, scored.predicted, block.texts, places)
-    facts: dict[str, Any] = {} if plan.abstention is None else {Fact.ABSTAINED: abstained}
+    if plan.abstention is not None:
+        facts[Fact.ABSTAINED] = abstained
     if plan.columns.label_sets is not None:
         sizes = [len(cells[plan.columns.set_name]) for cells in added]
         facts |= {Fact.SET_LABELS: sum(sizes), Fact.SETS_EMPTY: sizes.count(0)}
@@ -170,6 +176,35 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     if untagged is not None:
         facts[Fact.WORDS_WITHOUT_TOKENS] = int(untagged.sum())
     finish_part(scored, plan, rows_out=len(lines), rejects=rejects, facts=facts)
+
+
+def abstain(
+    plan: ScoringPlan,
+    abstention: Abstention,
+    rows: list[dict[str, Any]],
+    texts: Mapping[str, Sequence[Any]],
+) -> dict[str, Any]:
+    """Remove predictions from rows, ready for JSON; return facts on them.
+
+    Args:
+        plan: names the model, whose vectors tell what is far.
+        abstention: which predictions.
+        rows: predictions, changed in place.
+        texts: of the rows by input.
+    """
+    abstention.apply(rows)
+    if abstention.beyond is None:
+        return {}
+    embedder, distance = _distance(plan.model)
+    found = embedder.predict({"text": joined_texts(texts)}, batch_tokens=plan.batch_tokens)
+    return {Fact.FAR: abstention.apply_far(rows, distance.distances(found[EMBEDDING]))}
+
+
+@functools.lru_cache(maxsize=1)
+def _distance(model: str) -> tuple[Engine, TrainingDistance]:
+    """Load what tells how far texts are from a model's training rows, once in a process."""
+    embedder = EmbedderSettings.of_model(read_task(model) or {}).load(model)
+    return embedder, training_distance(model, "--abstain-far")
 
 
 def drift_counts(plan: ScoringPlan, reference: DriftReference, scored: ScoredBlock) -> Counts:

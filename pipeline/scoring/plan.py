@@ -24,7 +24,12 @@ from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.prediction_rows import Abstention
 from bert_tf.tasks.explaining.words import check_explainable
 from bert_tf.tasks.profile.drift import DriftReference
-from bert_tf.tasks.profile.profile import PROFILE, evaluated_rows, read_profile
+from bert_tf.tasks.profile.profile import (
+    PROFILE,
+    evaluated_rows,
+    read_profile,
+    training_distance,
+)
 from bert_tf.tasks.profile.thresholds import Threshold, choose_threshold
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
@@ -117,6 +122,8 @@ class ScoringPlan:
             "abstain_below": self.abstention and self.abstention.below,
             "formats": [(table.source_format, table.output_format) for table in self.tables],
         }
+        if self.abstention is not None and self.abstention.beyond is not None:
+            decides["abstain_far"] = self.abstention.beyond
         if self.marked is not None:
             decides["marked"] = dataclasses.astuple(self.marked)
         if self.drift is not None:
@@ -198,10 +205,7 @@ def make_plan(config: ScoreConfig, named: Mapping[str, str] | None = None) -> Sc
         marked = _marked_rows(config, declared_task(task, config.model))
     engine = possible_engines(config.engine, config.precision, config.model)[0]
     threshold = _threshold(config)
-    below = config.abstain_below if threshold is None else threshold.below
-    abstention = None
-    if below is not None:
-        abstention = Abstention.of(declared_task(task, config.model), below, config.model)
+    abstention = _abstention(config, declared_task(task, config.model), threshold)
     return ScoringPlan(
         model=str(Path(config.model).absolute()),
         engine=engine,
@@ -222,6 +226,28 @@ def make_plan(config: ScoreConfig, named: Mapping[str, str] | None = None) -> Sc
         decision=_decision(declared_task(task, config.model)),
         dialect=dialect,
     )
+
+
+def _abstention(
+    config: ScoreConfig, declared: ServedTaskDeclaration, threshold: Threshold | None
+) -> Abstention | None:
+    """Say which predictions are left out; None for none.
+
+    Raises:
+        UsageError: the task has no probability, or the model does not know what is far.
+    """
+    below = config.abstain_below if threshold is None else threshold.below
+    flag = "--abstain-far"
+    if config.abstain_far is None:
+        return None if below is None else Abstention.of(declared, below, config.model)
+    if not (Path(config.model) / WEIGHTS).is_file():
+        raise UsageError(
+            f"{flag}: {config.model} has no {WEIGHTS}, whose vectors of texts it compares; export "
+            "the model again, without --layout serving"
+        )
+    abstention = Abstention.of(declared, below or 0.0, config.model, flag=flag)
+    beyond = training_distance(config.model, flag).limit(config.abstain_far, flag)
+    return dataclasses.replace(abstention, beyond=beyond)
 
 
 def _threshold(config: ScoreConfig) -> Threshold | None:

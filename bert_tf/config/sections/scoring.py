@@ -288,6 +288,10 @@ class ScoreConfig(ColumnsSection, section_name="score"):
         "leave as few predictions empty as it takes for this accuracy of the others, by the "
         "evaluation rows of the model, with 95% confidence"
     )
+    abstain_far: Annotated[float, Bounds(above=0.0, below=1.0)] | None = optional(
+        "leave predictions empty for texts that are farther from the training rows than this share "
+        "of the evaluation rows (0.99), with the reason in the column abstained"
+    )
     coverage: Annotated[float, Bounds(above=0.0, below=1.0)] | None = optional(
         "add the set of labels that holds the right one in this share of the rows (conformal "
         "prediction by the evaluation rows of the model)"

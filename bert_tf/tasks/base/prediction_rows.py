@@ -183,34 +183,52 @@ _CELLS: dict[FieldKind, Callable[[Any], Any]] = {
 }
 
 
+# Column with the reason why a row has no prediction, and the reasons.
+ABSTAINED = "abstained"
+LOW_PROBABILITY, FAR_TEXT = "low probability", "far from the training rows"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Abstention:
     """Removes predictions whose probability, as rows show it, is lower than `below`.
 
     Attributes:
         fields: names of a prediction and of the probability that decides it.
+        beyond: distance from the training rows from which on predictions are removed, too, and
+            rows say why; None for any.
     """
 
     fields: tuple[str, str]
     below: float
+    beyond: float | None = None
 
     @classmethod
-    def of(cls, declaration: ServedTaskDeclaration, below: float, model: str) -> Self:
-        """Make the abstention of `--abstain-below`.
+    def of(
+        cls,
+        declaration: ServedTaskDeclaration,
+        below: float,
+        model: str,
+        *,
+        beyond: float | None = None,
+        flag: str = "--abstain-below",
+    ) -> Self:
+        """Make the abstention of `--abstain-below` and `--abstain-far`.
 
         Args:
             declaration: of the model's task.
             below: the option's value.
             model: name of the model in messages.
+            beyond: see the class.
+            flag: that asks for it, for the message.
 
         Raises:
             UsageError: the task has no probability that decides a prediction.
         """
         for field in declaration.predictions:
             if field.decided_by is not None:
-                return cls(fields=(field.name, field.decided_by), below=below)
+                return cls(fields=(field.name, field.decided_by), below=below, beyond=beyond)
         raise UsageError(
-            f"--abstain-below does not apply to {model}: {declaration.name} predicts "
+            f"{flag} does not apply to {model}: {declaration.name} predicts "
             f"{declaration.summary}, which has no probability"
         )
 
@@ -221,6 +239,25 @@ class Abstention:
             # The rounded probability, so that a reader of the rows can check the decision.
             if row[probability] < self.below:
                 row[name] = None
+
+    def apply_far(self, rows: Sequence[dict[str, Any]], distances: np.ndarray) -> int:
+        """Add the reason of each row without a prediction, and remove those of far texts.
+
+        Args:
+            rows: after `apply`.
+            distances: of their texts from the training rows, float [rows].
+
+        Returns:
+            How many texts are far.
+        """
+        name, _ = self.fields
+        is_far = (distances > self.beyond).tolist()
+        for row, far in zip(rows, is_far, strict=True):
+            row[ABSTAINED] = LOW_PROBABILITY if row[name] is None else None
+            if far:
+                row[name] = None
+                row[ABSTAINED] = FAR_TEXT
+        return sum(is_far)
 
     def is_decided(self, row: dict[str, Any]) -> bool:
         return row[self.fields[0]] is not None

@@ -476,6 +476,10 @@ class Task(ServedTask):
         """
         return None
 
+    def gold_numbers(self, source: Any) -> np.ndarray | None:
+        """Return the number of each row's only label, int [rows]; None for tasks without one."""
+        return None
+
     @property
     def ceiling_rows(self) -> int:
         """Return how many rows are decoded and measured for the ceiling, spread over the file."""

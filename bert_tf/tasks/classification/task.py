@@ -228,6 +228,9 @@ class ClassificationTask(LabelTask):
             warnings=(*labels.warnings(), *calibration.warnings()),
         )
 
+    def gold_numbers(self, source: Table) -> np.ndarray:
+        return self.label_numbers(self.gold(source))
+
     def evaluated(self, source: Table, predicted: dict[str, Any]) -> EvaluatedRows:
         return EvaluatedRows.of(
             self.labels,

@@ -19,6 +19,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_json_object
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
+from bert_tf.tasks.profile.distance import TrainingDistance
 from bert_tf.tasks.profile.texts import TextProfile
 
 PROFILE = "profile.json"
@@ -106,10 +107,12 @@ class Profile:
     Attributes:
         evaluation: what the model said of its evaluation rows.
         texts: what the texts of its training rows are like.
+        distance: how far a text is from its training rows.
     """
 
     evaluation: EvaluatedRows | None = None
     texts: TextProfile | None = None
+    distance: TrainingDistance | None = None
 
     def write(self, folder: Path) -> None:
         """Write the file into a model directory, with its checksum if the others have one."""
@@ -144,11 +147,13 @@ def read_profile(folder: str | Path) -> Profile | None:
             "export the model again"
         )
     try:
-        evaluation, texts = document.get("evaluation"), document.get("texts")
-        return Profile(
-            evaluation=None if evaluation is None else EvaluatedRows.from_json(evaluation),
-            texts=None if texts is None else TextProfile.from_json(texts),
-        )
+        kinds = {"evaluation": EvaluatedRows, "texts": TextProfile, "distance": TrainingDistance}
+        entries = {
+            name: kind.from_json(document[name])  # type: ignore[attr-defined]
+            for name, kind in kinds.items()
+            if document.get(name) is not None
+        }
+        return Profile(**entries)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: damaged ({error!r}); export the model again") from None
 
@@ -177,3 +182,24 @@ def evaluated_rows(folder: str | Path, flag: str) -> EvaluatedRows:
             "--eval or --eval-fraction, and export that"
         )
     return profile.evaluation
+
+
+def training_distance(folder: str | Path, flag: str) -> TrainingDistance:
+    """Return how far texts are from the training rows of a model.
+
+    Args:
+        folder: the exported model.
+        flag: the flag that needs it, for the message.
+
+    Raises:
+        UsageError: the model does not know.
+        InputError: see `read_profile`.
+    """
+    profile = read_profile(folder)
+    if profile is None or profile.distance is None:
+        raise UsageError(
+            f"{flag}: {folder} does not know how far texts are from its training rows: an earlier "
+            "release fine-tuned it, or it had no evaluation rows; run finetune with --eval or "
+            "--eval-fraction, and export that"
+        )
+    return profile.distance

@@ -28,9 +28,13 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig, RunnerConfig, ScoreConfig
+from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.engines.probes import PROBES
 from bert_tf.engines.registry import ENGINES
 from bert_tf.engines.saved_model import SavedModelEngine
+from bert_tf.tasks.base.prediction_rows import FAR_TEXT
+from bert_tf.tasks.profile.distance import TrainingDistance
+from bert_tf.tasks.profile.profile import Profile
 from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.jobs import exporting, scoring
@@ -265,6 +269,34 @@ def test_rows_below_a_probability_have_no_label(model, tmp_path, ending):
     assert (counts["rows_out"], counts["rows_abstained"]) == (5, undecided)
     coverage = (5 - undecided) / 5
     assert f"decided: {5 - undecided} of 5 rows (coverage {coverage:.4f})" in log.stream.getvalue()
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_texts_far_from_the_training_rows_have_no_label_but_a_reason(model, tmp_path, ending):
+    texts = write_rows(tmp_path / "new.csv")
+    folder = tmp_path / "model"
+    shutil.copytree(model, folder)
+    settings = EmbedderSettings.of_model(json.loads((folder / "task.json").read_text()))
+    vectors = settings.load(folder).predict({"text": texts})["embedding"]
+    distance = TrainingDistance.of(vectors[:3], np.array([0, 1, 1]), vectors)
+    Profile(distance=distance).write(folder)
+    limit = distance.limit(0.5, "--abstain-far")
+    output = tmp_path / f"scored.{ending}"
+    log = Log()
+    config = config_of(folder, tmp_path / "new.csv", output=output, abstain_far=0.5)
+    counts = scoring.run(config, RUNNER, log.options())["counts"]
+    if ending == "csv":
+        with output.open(newline="") as stream:
+            rows = list(csv.DictReader(stream))
+    else:
+        rows = [json.loads(line) for line in output.read_text().splitlines()]
+    is_far = distance.distances(vectors) > limit
+    assert [bool(row["predicted_label"]) for row in rows] == (~is_far).tolist()
+    reasons = [row["abstained"] or None for row in rows]
+    assert reasons == [FAR_TEXT if far else None for far in is_far]
+    assert (counts["rows_abstained"], counts["rows_far"]) == (is_far.sum(), is_far.sum())
+    assert 0 < is_far.sum() < 5
+    assert f"farther from the training rows ({is_far.sum()}, beyond" in log.stream.getvalue()
 
 
 def test_a_model_is_hashed_once(model, tmp_path, monkeypatch):

@@ -1,0 +1,149 @@
+"""How far a text is from the training rows, in the model's own vectors.
+
+The distance is Mahalanobis', to the nearest mean of a label, with one covariance for all labels
+(Lee et al. 2018, "A Simple Unified Framework for Detecting Out-of-Distribution Samples"; on texts
+Podolskiy et al. 2021). There are often more dimensions than rows would allow, so the covariance is
+shrunk towards a multiple of the identity by the share of Ledoit & Wolf (2004), as scikit-learn's
+`LedoitWolf` does. Kept are the means and a matrix that whitens vectors, in 16 bits, and how far the
+evaluation rows are: rows that the model was not trained on say what is usual.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from bert_tf.base.errors import UsageError
+
+# Rows whose vectors are computed after training: of 2,000, the covariance of 384 dimensions is
+# good enough, and a small model takes seconds.
+MOST_TRAINING_ROWS = 2000
+MOST_EVALUATION_ROWS = 1000
+_DECIMALS = 4  # of kept distances
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingDistance:
+    """The training rows as a mean of each label, and what is far from them.
+
+    Attributes:
+        means: float32 [labels that rows have, dimensions].
+        whitening: float32 [dimensions, dimensions]; whitened vectors have covariance 1.
+        evaluation: float64 [rows], distances of evaluation rows, ascending.
+    """
+
+    means: np.ndarray
+    whitening: np.ndarray
+    evaluation: np.ndarray
+
+    @classmethod
+    def of(cls, vectors: np.ndarray, labels: np.ndarray, evaluation: np.ndarray) -> Self:
+        """Fit to training rows.
+
+        Args:
+            vectors: float [rows, dimensions], of training rows.
+            labels: int [rows], of these.
+            evaluation: float [rows, dimensions], of evaluation rows.
+        """
+        wide = vectors.astype(np.float64)
+        _, numbers = np.unique(labels, return_inverse=True)
+        sums = np.zeros((numbers.max() + 1, wide.shape[1]))
+        np.add.at(sums, numbers, wide)
+        means = sums / np.bincount(numbers)[:, None]
+        values, directions = np.linalg.eigh(shrunk_covariance(wide - means[numbers]))
+        whitening = directions / np.sqrt(np.maximum(values, np.finfo(np.float32).tiny))
+        # As they are kept, so that distances here and later are equal.
+        fitted = cls(
+            means=_as_kept(means), whitening=_as_kept(whitening), evaluation=np.empty(0, np.float64)
+        )
+        distances = np.sort(fitted.distances(evaluation)).round(_DECIMALS)
+        return dataclasses.replace(fitted, evaluation=distances)
+
+    def distances(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the distance of each vector to the nearest mean, float64 [rows]."""
+        whitened = vectors.astype(np.float32) @ self.whitening
+        means = self.means @ self.whitening
+        nearest = np.full(len(vectors), np.inf)
+        for mean in means:
+            nearest = np.minimum(nearest, np.square(whitened - mean, dtype=np.float64).sum(axis=1))
+        return np.sqrt(nearest)
+
+    def limit(self, share: float, flag: str) -> float:
+        """Return the distance that at least this share of later rows keep, if like evaluation rows.
+
+        Of n evaluation rows it is the k-th smallest distance, k = ceil((n + 1) share), as in split
+        conformal prediction (Vovk et al. 2005).
+
+        Args:
+            share: above 0 and below 1.
+            flag: that asks for it, for the message.
+
+        Raises:
+            UsageError: the evaluation rows are too few.
+        """
+        number = len(self.evaluation)
+        place = math.ceil((number + 1) * share - 1e-9)
+        if place > number:
+            raise UsageError(
+                f"{flag} {share:g}: {number:,} evaluation rows are too few to say how far so rare "
+                f"a row is; at least {math.ceil(share / (1 - share) - 1e-9):,} would do (at most "
+                f"{MOST_EVALUATION_ROWS:,} are kept); ask for less, or give finetune more of them"
+            )
+        return float(self.evaluation[place - 1])
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the entry `distance`."""
+        return {
+            "dimensions": self.means.shape[1],
+            "means": _encoded(self.means),
+            "whitening": _encoded(self.whitening),
+            "evaluation": self.evaluation.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Self:
+        """Read `as_json`; KeyError, TypeError or ValueError if it is something else."""
+        dimensions = int(entry["dimensions"])
+        return cls(
+            means=_decoded(entry["means"]).reshape(-1, dimensions),
+            whitening=_decoded(entry["whitening"]).reshape(dimensions, dimensions),
+            evaluation=np.array(entry["evaluation"], np.float64),
+        )
+
+
+def shrunk_covariance(centered: np.ndarray) -> np.ndarray:
+    """Return the covariance of rows, shrunk as Ledoit & Wolf (2004, lemma 3.3) find best.
+
+    Args:
+        centered: float64 [rows, dimensions], of mean 0.
+
+    Returns:
+        float64 [dimensions, dimensions].
+    """
+    rows, dimensions = centered.shape
+    covariance = centered.T @ centered / rows
+    scale = np.trace(covariance) / dimensions
+    spread = np.square(covariance).sum()
+    # How much the covariance of single rows varies, and how far it is from the identity's multiple.
+    squares = np.square(centered)
+    variation = ((squares.T @ squares).sum() / rows - spread) / rows
+    distance = spread - dimensions * scale**2
+    share = min(variation, distance) / distance if distance > 0 else 1.0
+    return (1 - share) * covariance + share * scale * np.eye(dimensions)
+
+
+def _as_kept(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.float16).astype(np.float32)
+
+
+def _encoded(values: np.ndarray) -> str:
+    return base64.b64encode(values.astype("<f2").tobytes()).decode()
+
+
+def _decoded(text: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), "<f2").astype(np.float32)
