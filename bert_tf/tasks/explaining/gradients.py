@@ -13,13 +13,15 @@ whichever engine has scored the rows.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.tasks.base.explained import PlacedRow, Target, Word
 from bert_tf.tasks.explaining.words import check_explainable, place_words
@@ -30,7 +32,8 @@ from bert_tf.weights.model_directory import load_all_weights, read_model_directo
 FIRST_POINTS, MOST_POINTS = 16, 512
 TOLERANCE = 0.005  # of the difference of the logits
 _SMALL = 1e-3  # differences below this need not be exact to their own half percent
-_TOKENS_AT_ONCE = 4096
+_TOKENS_AT_ONCE = 4096  # of a batch; more need more memory, and are not faster
+_TOKENS_TOGETHER = 4096  # of the rows of a group, whose ends are computed at once
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,6 +69,46 @@ class Explanation:
         ]
         numbers = {"logit": round(self.logit, 6), "baseline": round(self.baseline, 6)}
         return {"target": self.target, **numbers, "words": words}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Work:
+    """A target of a row.
+
+    Attributes:
+        row: its number.
+        sequences: of the row, among those of its group.
+        target: what is explained.
+        logit: its value.
+        baseline: its value if all words are masked.
+    """
+
+    row: int
+    sequences: slice
+    target: Target
+    logit: float
+    baseline: float
+
+    def is_exact(self, shares: np.ndarray) -> bool:
+        """Return whether shares add up to the difference of the logits."""
+        difference = self.logit - self.baseline
+        allowed = TOLERANCE * max(abs(difference), _SMALL)
+        return bool(abs(shares.sum() - difference) <= allowed)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Ends:
+    """Both ends of the line of embeddings, for the sequences of some rows.
+
+    Attributes:
+        vectors: float32 [sequences, length, hidden], of the words.
+        masked: the same with all words masked.
+        batch: inputs of the model, int32 [sequences, …] by name.
+    """
+
+    vectors: np.ndarray
+    masked: np.ndarray
+    batch: dict[str, np.ndarray]
 
 
 class _GivenVectors:
@@ -104,6 +147,8 @@ class Explainer:
         encoder = getattr(self._model, "encoder", self._model)
         self._embeddings = _GivenVectors(encoder.embeddings)
         encoder.embeddings = self._embeddings
+        self._forward: Any = None
+        self._backward: Any = None
 
     def explain(self, row: Mapping[str, Any]) -> list[Explanation]:
         """Explain the prediction of a row, given by its text or list of texts by input.
@@ -111,107 +156,235 @@ class Explainer:
         Returns:
             An explanation for each label (`multilabel`), each entity (`tagging`), or a single one.
         """
-        placed = place_words(self._host, self._tokenizer, row)
-        sequences = placed.rows.sequences
-        if not len(sequences):
-            return []
-        length = int(np.diff(sequences.offsets).max())
-        batch = sequences.padded(
-            np.arange(len(sequences)), length=length, pad_id=self._tokenizer.pad_id
-        )
-        batch |= {name: values.astype(np.int32) for name, values in placed.rows.inputs.items()}
+        ((_, found),) = self.explain_rows([row])
+        return found
+
+    def explain_rows(
+        self, rows: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[int, list[Explanation]]]:
+        """Explain rows, those of similar length together; see `explain`.
+
+        Yields:
+            The number of each row, the longest first, and its explanations.
+        """
+        placed = [place_words(self._host, self._tokenizer, row) for row in rows]
+        lengths = np.array([_longest(each) for each in placed], np.int64)
+        group: list[int] = []
+        for number in np.argsort(-lengths, kind="stable").tolist():
+            sequences = sum(len(placed[each].rows.sequences) for each in (*group, number))
+            if group and sequences * lengths[group[0]] > _TOKENS_TOGETHER:
+                yield from self._explain_group(group, rows, placed)
+                group = []
+            if lengths[number]:
+                group.append(number)
+            else:
+                yield number, []
+        if group:
+            yield from self._explain_group(group, rows, placed)
+
+    def _explain_group(
+        self,
+        group: Sequence[int],
+        rows: Sequence[Mapping[str, Any]],
+        placed: Sequence[PlacedRow],
+    ) -> Iterator[tuple[int, list[Explanation]]]:
+        """Explain rows, given by their numbers, whose sequences are padded to one length."""
+        length = max(_longest(placed[number]) for number in group)
+        ends = self._ends([placed[number] for number in group], length)
+        bounds = offsets_of(np.array([len(placed[each].rows.sequences) for each in group]))
+        whole, masked = self._outputs(ends.vectors, ends), self._outputs(ends.masked, ends)
+        work: list[_Work] = []
+        for number, (first, last) in zip(group, itertools.pairwise(bounds.tolist()), strict=True):
+            own = slice(first, last)
+            outputs = {name: values[own] for name, values in whole.items()}
+            baseline = {name: values[own] for name, values in masked.items()}
+            for target in self._targets(rows[number], placed[number], outputs):
+                logits = target.value(outputs), target.value(baseline)
+                work.append(_Work(number, own, target, *logits))
+        explained: dict[int, list[Explanation]] = {number: [] for number in group}
+        for each, shares in zip(work, self._shares(work, ends, whole), strict=True):
+            is_token = ends.batch["input_mask"][each.sequences] == 1
+            found = _of_words(each, placed[each.row], shares[is_token])
+            explained[each.row].append(found)
+        yield from explained.items()
+
+    def _ends(self, placed: Sequence[PlacedRow], length: int) -> _Ends:
+        """Make the embeddings of rows, and of the same rows without words."""
+        parts = []
+        for each in placed:
+            sequences = each.rows.sequences
+            part = sequences.padded(
+                np.arange(len(sequences)), length=length, pad_id=self._tokenizer.pad_id
+            )
+            more = {name: values.astype(np.int32) for name, values in each.rows.inputs.items()}
+            parts.append({**part, **more})
+        batch = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         is_word = np.zeros(batch["input_mask"].shape, bool)
-        is_word[batch["input_mask"] == 1] = placed.word_of >= 0
+        is_word[batch["input_mask"] == 1] = np.concatenate([each.word_of for each in placed]) >= 0
         table = self._embeddings.table
         vectors = tf.gather(table, batch["input_word_ids"]).numpy()
-        masked = np.where(is_word[..., None], np.asarray(table[self._tokenizer.mask_id]), vectors)
-        outputs = self._outputs(vectors, batch)
+        empty = tf.gather(table, self._tokenizer.mask_id).numpy()
+        return _Ends(vectors, np.where(is_word[..., None], empty, vectors), batch)
+
+    def _targets(
+        self, row: Mapping[str, Any], placed: PlacedRow, outputs: Mapping[str, np.ndarray]
+    ) -> list[Target]:
+        """Predict a row from the outputs of its sequences; return what is explained of it."""
+        chosen = np.arange(len(placed.rows.sequences))
+        reduced = self._host.reduce(placed.rows, chosen, dict(outputs))
         columns = {name: [value] for name, value in row.items()}
-        chosen = np.arange(len(sequences))
-        reduced = self._host.reduce(placed.rows, chosen, outputs)
         predicted = self._host.predict(placed.rows, columns, reduced)
         of_row = {name: values[0] for name, values in predicted.items()}
-        found = self._host.targets(placed, outputs, of_row)
-        return [self._explained(each, placed, batch, vectors, masked) for each in found]
+        return self._host.targets(placed, outputs, of_row)
 
-    def _outputs(self, vectors: np.ndarray, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        self._embeddings.vectors = tf.constant(vectors)
-        tensors = {name: tf.constant(values) for name, values in batch.items()}
-        outputs = self.task.sequence_outputs(self._model, tensors)
+    def _outputs(self, vectors: np.ndarray, ends: _Ends) -> dict[str, np.ndarray]:
+        if self._forward is None:
+            self._forward = _traced(self._outputs_of, vectors, ends.batch)
+        outputs = self._forward(tf.constant(vectors), _tensors(ends.batch))
         return {name: values.numpy() for name, values in outputs.items()}
 
-    def _explained(
-        self,
-        target: Target,
-        placed: PlacedRow,
-        batch: Mapping[str, np.ndarray],
-        vectors: np.ndarray,
-        masked: np.ndarray,
-    ) -> Explanation:
-        logit, baseline = (target.value(self._outputs(each, batch)) for each in (vectors, masked))
-        difference = logit - baseline
-        allowed = TOLERANCE * max(abs(difference), _SMALL)
+    def _outputs_of(self, vectors: tf.Tensor, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        self._embeddings.vectors = vectors
+        return dict(self.task.sequence_outputs(self._model, batch))
+
+    def _shares(
+        self, work: Sequence[_Work], ends: _Ends, outputs: Mapping[str, np.ndarray]
+    ) -> list[np.ndarray]:
+        """Return the share of each token for each target, float64 [sequences, length].
+
+        Points are doubled only for targets whose sum is not exact enough yet.
+        """
+        shares = [np.zeros(0)] * len(work)
+        waiting = list(range(len(work)))
         points = FIRST_POINTS
-        while True:
-            shares = self._integrated(target, batch, vectors, masked, points)
-            if abs(shares.sum() - difference) <= allowed or points >= MOST_POINTS:
-                break
+        while waiting:
+            found = self._integrated([work[each] for each in waiting], ends, outputs, points)
+            for each, integral in zip(waiting, found, strict=True):
+                shares[each] = integral
             points *= 2
-        flat = shares[batch["input_mask"] == 1]
-        is_word = placed.word_of >= 0
-        of_words = np.bincount(
-            placed.word_of[is_word], weights=flat[is_word], minlength=len(placed.words)
-        )
-        read = np.unique(placed.word_of[is_word])
-        return Explanation(
-            target=target.name,
-            logit=logit,
-            baseline=baseline,
-            words=[placed.words[number] for number in read.tolist()],
-            shares=of_words[read],
-        )
+            if points > MOST_POINTS:
+                break
+            waiting = [each for each in waiting if not work[each].is_exact(shares[each])]
+        return shares
 
     def _integrated(
         self,
-        target: Target,
-        batch: Mapping[str, np.ndarray],
-        vectors: np.ndarray,
-        masked: np.ndarray,
+        work: Sequence[_Work],
+        ends: _Ends,
+        outputs: Mapping[str, np.ndarray],
         points: int,
-    ) -> np.ndarray:
-        """Return the share of each token, float64 [sequences, length]."""
+    ) -> list[np.ndarray]:
+        """Integrate all targets with so many points, as many at once as fit a batch."""
         places, weights = np.polynomial.legendre.leggauss(points)
-        places, weights = (places + 1) / 2, weights / 2
-        change = vectors - masked
-        total = np.zeros(vectors.shape, np.float64)
-        at_once = max(1, _TOKENS_AT_ONCE // (vectors.shape[0] * vectors.shape[1]))
-        for first in range(0, points, at_once):
-            chosen = slice(first, first + at_once)
-            between = masked[None] + places[chosen, None, None, None] * change[None]
-            gradients = self._gradients(target, batch, between.astype(np.float32))
-            total += np.tensordot(weights[chosen], gradients, axes=1)
-        return (total * change).sum(axis=-1)
+        places = (places + 1) / 2
+        weights = weights / 2
+        totals = [np.zeros(ends.vectors[each.sequences].shape, np.float64) for each in work]
+        # A step is a target at a point, of all sequences of its row.
+        sizes = np.repeat([each.sequences.stop - each.sequences.start for each in work], points)
+        at_once = max(1, _TOKENS_AT_ONCE // ends.vectors.shape[1])
+        batches = (np.cumsum(sizes) - sizes) // at_once
+        for steps in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(batches)) + 1):
+            gradients = self._gradients_at(
+                [(work[step // points], places[step % points]) for step in steps], ends, outputs
+            )
+            begin = 0
+            for step in steps.tolist():
+                end = begin + sizes[step]
+                totals[step // points] += weights[step % points] * gradients[begin:end]
+                begin = end
+        return [
+            (total * (ends.vectors - ends.masked)[each.sequences]).sum(axis=-1)
+            for total, each in zip(totals, work, strict=True)
+        ]
 
-    def _gradients(
-        self, target: Target, batch: Mapping[str, np.ndarray], between: np.ndarray
+    def _gradients_at(
+        self,
+        steps: Sequence[tuple[_Work, float]],
+        ends: _Ends,
+        outputs: Mapping[str, np.ndarray],
     ) -> np.ndarray:
-        """Return gradients at points between, float32 [points, sequences, length, hidden]."""
-        number = len(between)
-        vectors = tf.constant(between.reshape(-1, *between.shape[2:]))
-        tiled = {name: tf.constant(_repeated(each, number)) for name, each in batch.items()}
+        """Return gradients of targets at points between the ends, by the embeddings.
+
+        Args:
+            steps: targets, and places from 0, the row without words, to 1.
+            ends: of the line.
+            outputs: of the rows, for the shape of weights.
+
+        Returns:
+            float32 [sequences of all steps, length, hidden].
+        """
+        numbers = [np.arange(each.sequences.start, each.sequences.stop) for each, _ in steps]
+        chosen = np.concatenate(numbers)
+        place = np.repeat([place for _, place in steps], list(map(len, numbers)))
+        start, end = ends.masked[chosen], ends.vectors[chosen]
+        between = (start + place[:, None, None] * (end - start)).astype(np.float32)
+        batch = {name: values[chosen] for name, values in ends.batch.items()}
+        weights = {
+            name: np.concatenate(
+                [
+                    each.target.weights.get(name, np.zeros_like(values[each.sequences]))
+                    for each, _ in steps
+                ]
+            ).astype(np.float32)
+            for name, values in outputs.items()
+        }
+        if self._backward is None:
+            self._backward = _traced(self._gradients_of, between, batch, weights)
+        found: np.ndarray = self._backward(
+            tf.constant(between), _tensors(batch), _tensors(weights)
+        ).numpy()
+        return found
+
+    def _gradients_of(
+        self,
+        vectors: tf.Tensor,
+        batch: dict[str, tf.Tensor],
+        weights: dict[str, tf.Tensor],
+    ) -> tf.Tensor:
         with tf.GradientTape() as tape:
             tape.watch(vectors)
-            self._embeddings.vectors = vectors
-            outputs = self.task.sequence_outputs(self._model, tiled)
+            outputs = self._outputs_of(vectors, batch)
             value = tf.add_n(
-                [
-                    tf.reduce_sum(outputs[name] * _repeated(each, number))
-                    for name, each in target.weights.items()
-                ]
+                [tf.reduce_sum(outputs[name] * each) for name, each in weights.items()]
             )
-        gradients: np.ndarray = tape.gradient(value, vectors).numpy()
-        return gradients.reshape(between.shape)
+        return tape.gradient(value, vectors)
 
 
-def _repeated(values: np.ndarray, number: int) -> np.ndarray:
-    return np.tile(values, (number, *[1] * (values.ndim - 1)))
+def _longest(placed: PlacedRow) -> int:
+    """Return the tokens of a row's longest sequence; 0 if it has none."""
+    return int(np.diff(placed.rows.sequences.offsets).max(initial=0))
+
+
+def _of_words(work: _Work, placed: PlacedRow, shares: np.ndarray) -> Explanation:
+    """Add up the shares of a row's tokens, float64 [tokens], by word."""
+    is_word = placed.word_of >= 0
+    owners = placed.word_of[is_word]
+    of_words = np.bincount(owners, weights=shares[is_word], minlength=len(placed.words))
+    read = np.unique(owners)
+    return Explanation(
+        target=work.target.name,
+        logit=work.logit,
+        baseline=work.baseline,
+        words=[placed.words[number] for number in read.tolist()],
+        shares=of_words[read],
+    )
+
+
+def _tensors(values: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
+    return {name: tf.constant(each) for name, each in values.items()}
+
+
+def _traced(
+    function: Callable[..., Any], vectors: np.ndarray, *more: Mapping[str, np.ndarray]
+) -> Any:
+    """Make a graph of a function once, for arrays of these ranks in any number and length.
+
+    Without a graph, every operation of every layer costs more in Python than on short texts in the
+    model; without open shapes, every length is traced anew.
+    """
+    specs = [
+        {name: tf.TensorSpec([None] * values.ndim, values.dtype) for name, values in each.items()}
+        for each in more
+    ]
+    hidden = tf.TensorSpec([None, None, vectors.shape[-1]], tf.float32)
+    return tf.function(function, input_signature=[hidden, *specs], autograph=False)

@@ -172,3 +172,24 @@ def test_answers_are_explained_by_their_start_and_end(tmp_path):
     (found,) = explainer.explain(row_of(QUESTION_ANSWERING))
     assert {each.input for each in found.words} == {"question", "context"}
     assert not MULTI_LABEL["columns"]["text_pair"]
+
+
+@pytest.mark.parametrize("name", ["classifier", "tagger", "chooser"])
+def test_rows_together_are_explained_as_alone_by_graphs_traced_once(name, tmp_path):
+    task = TASKS[name]
+    row = row_of(task)
+    longest = max(row, key=lambda key: len(row[key]))
+    shorter = {**row, longest: row[longest][: len(row[longest]) // 2]}
+    rows = [shorter, row, shorter, row]
+    explainer = explainer_of(tmp_path, task)
+    found = dict(explainer.explain_rows(rows))
+    assert sorted(found) == [0, 1, 2, 3]
+    for number, together in found.items():
+        alone = explainer.explain(rows[number])
+        assert [each.target for each in together] == [each.target for each in alone]
+        for one, other in zip(together, alone, strict=True):
+            assert one.words == other.words
+            assert one.logit == pytest.approx(other.logit, abs=1e-4)
+            np.testing.assert_allclose(one.shares, other.shares, atol=1e-3)
+    for graph in (explainer._forward, explainer._backward):
+        assert graph.experimental_get_tracing_count() == 1
