@@ -23,6 +23,7 @@ from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
 from bert_tf.embeddings.settings import EMBEDDING, EmbedderSettings
 from bert_tf.tasks.profile.distance import (
+    LEAST_TRAINING_ROWS,
     MOST_EVALUATION_ROWS,
     MOST_TRAINING_ROWS,
     TrainingDistance,
@@ -212,7 +213,7 @@ def note_distance(config: FinetuneConfig, result: FinetuningResult) -> None:
     """
     task, evaluation = result.task, result.evaluation
     labels = task.gold_numbers(result.train.source)
-    if evaluation is None or labels is None:
+    if evaluation is None or labels is None or len(labels) < LEAST_TRAINING_ROWS:
         return
     folder = model_folder(config.output)
     embedder = EmbedderSettings.of_model(task.settings()).load(folder)

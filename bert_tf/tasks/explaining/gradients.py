@@ -29,11 +29,12 @@ from bert_tf.tasks.registry import served_task_from_settings
 from bert_tf.training.arithmetic import keep_float32_exact
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
-FIRST_POINTS, MOST_POINTS = 16, 512
+# Of 40 questions of TREC and MiniLM, 10% are exact with 16 points, 62% with 32 and 98% with 64.
+FIRST_POINTS, MOST_POINTS = 32, 512
 TOLERANCE = 0.005  # of the difference of the logits
 _SMALL = 1e-3  # differences below this need not be exact to their own half percent
-_TOKENS_AT_ONCE = 4096  # of a batch; more need more memory, and are not faster
-_TOKENS_TOGETHER = 4096  # of the rows of a group, whose ends are computed at once
+_TOKENS_AT_ONCE = 2048  # of a batch; more need more memory, and are not faster
+_TOKENS_TOGETHER = 2048  # of the rows of a group, whose ends are computed at once
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

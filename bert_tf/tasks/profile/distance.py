@@ -24,7 +24,10 @@ from bert_tf.base.errors import UsageError
 # good enough, and a small model takes seconds.
 MOST_TRAINING_ROWS = 2000
 MOST_EVALUATION_ROWS = 1000
+# Of fewer training rows nothing is kept: their covariance says nothing.
+LEAST_TRAINING_ROWS = 20
 _DECIMALS = 4  # of kept distances
+_LEAST_VARIANCE, _LEAST_SHARE = 1e-8, 1e-6  # of whitened directions; of the largest variance
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,7 +59,9 @@ class TrainingDistance:
         np.add.at(sums, numbers, wide)
         means = sums / np.bincount(numbers)[:, None]
         values, directions = np.linalg.eigh(shrunk_covariance(wide - means[numbers]))
-        whitening = directions / np.sqrt(np.maximum(values, np.finfo(np.float32).tiny))
+        # Directions in which rows hardly differ would whiten by more than 16 bits hold.
+        least = max(_LEAST_VARIANCE, _LEAST_SHARE * values.max())
+        whitening = directions / np.sqrt(np.maximum(values, least))
         # As they are kept, so that distances here and later are equal.
         fitted = cls(
             means=_as_kept(means), whitening=_as_kept(whitening), evaluation=np.empty(0, np.float64)

@@ -199,7 +199,7 @@ def training_distance(folder: str | Path, flag: str) -> TrainingDistance:
     if profile is None or profile.distance is None:
         raise UsageError(
             f"{flag}: {folder} does not know how far texts are from its training rows: an earlier "
-            "release fine-tuned it, or it had no evaluation rows; run finetune with --eval or "
-            "--eval-fraction, and export that"
+            "release fine-tuned it, or it had no evaluation rows or fewer than 20 training rows; "
+            "run finetune with --eval or --eval-fraction, and export that"
         )
     return profile.distance

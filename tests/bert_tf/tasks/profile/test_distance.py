@@ -51,6 +51,16 @@ def test_rows_of_the_same_kind_stay_within_the_limit_as_promised():
     assert (fitted.distances(new + 5) > fitted.limit(kept, "--abstain-far")).mean() > 0.99
 
 
+@pytest.mark.filterwarnings("error")
+def test_rows_that_do_not_differ_are_finite():
+    vectors, labels = vectors_of(0, 60)
+    constant = np.hstack([np.ones((60, 3)), vectors * [0.0, *[1.0] * 11]])
+    for rows, numbers in ((constant, labels), (constant[:3], np.arange(3)), (constant[:1], [0])):
+        fitted = TrainingDistance.of(rows, np.array(numbers), constant)
+        assert np.isfinite(fitted.distances(constant + 1)).all()
+        assert fitted.distances(rows[:1]).max() < fitted.distances(rows[:1] + 1).min()
+
+
 def test_too_few_evaluation_rows_are_refused_with_how_many_would_do():
     vectors, labels = vectors_of(0, 100)
     fitted = TrainingDistance.of(vectors, labels, vectors_of(1, 98)[0])
