@@ -458,16 +458,18 @@ def blocks_of_rows(
         )
         for line, raw, row in parsed_rows:
             number = 0 if counter is None else counter.number(line, raw)
+            name = ""
+            if id_column is not None and not isinstance(row, Reject):
+                name = cell_text(row.get(id_column)).strip()
+            if number or name:
+                block.places.note(Place(line, number, name))
             if isinstance(row, Reject):
-                block.places.note(Place(line, number))
                 block.rejects.append(dataclasses.replace(row, row=number) if number else row)
                 block.rejected_rows.append(("", None))
                 continue
-            place = Place(line, number, cell_text(row.get(id_column)).strip() if id_column else "")
-            block.places.note(place)
-            for name, kind in kinds.items():
-                if fault := cell_fault(row, name, kind=kind, allow_empty=allow_empty):
-                    block.rejects.append(Reject.at(path, place, *fault))
+            for column, kind in kinds.items():
+                if fault := cell_fault(row, column, kind=kind, allow_empty=allow_empty):
+                    block.rejects.append(Reject.at(path, Place(line, number, name), *fault))
                     block.rejected_rows.append((raw, row))
                     break
             else:
@@ -518,7 +520,8 @@ def read_table(
             lines.extend(block.lines)
             rejects.extend(block.rejects)
             places.update(block.places)
-            budget.add(0, block.places.id_of_line.values())
+            ids = block.places.id_of_line
+            budget.add(len(ids), ids.values())
         if not lines:
             raise nothing_usable(path, rejects)
     return Table(source=str(path), columns=columns, lines=lines, rejects=rejects, places=places)

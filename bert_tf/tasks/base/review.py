@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 from bert_tf.base.console import Console
+from bert_tf.config.sections.tables import NO_IDS
 from bert_tf.data.tables.detectors import ROW_DETECTORS
 from bert_tf.data.tables.dialect import PLAIN, TableDialect, table_format_by_name
 from bert_tf.data.tables.judged import Finding, ReadValues, first_values, judge, report
@@ -57,7 +58,7 @@ def warn_of_repeated_ids(source: FileRows, dialect: TableDialect, console: Conso
         dialect: of their file.
         console: for the warning.
     """
-    if not source.places.id_of_line or dialect.id_column is None:
+    if not source.places.id_of_line or dialect.id_column in (None, NO_IDS):
         return
     repeated = RepeatedIds()
     repeated.add(place.id for place in source.all_places)

@@ -82,6 +82,12 @@ class Questions(FileRows):
     def golds(self) -> list[list[str]]:
         return [[answer.text for answer in listed] for listed in self.answers]
 
+    @property
+    def names(self) -> list[str]:
+        """Return what names each question in messages: its id, or its place in a table."""
+        pairs = zip(self.ids, self.all_places, strict=True)
+        return [f"line {place}" if name == f"line {place.line}" else name for name, place in pairs]
+
     def counted(self) -> str:
         without = sum(not listed for listed in self.answers)
         return f"{quantity(len(self), 'question')}, {without:,} of them without an answer"
@@ -243,7 +249,7 @@ def doubtful_answers(questions: Questions) -> Iterator[str]:
     """Yield warnings on evaluation questions whose gold answers are likely wrong."""
     absent, misplaced = [], []
     for identity, listed, index in zip(
-        questions.ids, questions.answers, questions.context_index, strict=True
+        questions.names, questions.answers, questions.context_index, strict=True
     ):
         context = questions.contexts[index]
         if not listed:

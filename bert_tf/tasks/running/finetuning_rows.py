@@ -104,7 +104,9 @@ def read_rows(
     unlabeled = None
     teaching = config.teaching
     if teaching is not None and teaching.unlabeled is not None:
-        unlabeled = task.as_student().read_unlabeled(teaching.unlabeled, console, dialect=dialect)
+        # The column of ids of training rows may not be there.
+        unnamed = dataclasses.replace(dialect, id_column=None)
+        unlabeled = task.as_student().read_unlabeled(teaching.unlabeled, console, dialect=unnamed)
     read = FinetuningRows(
         train=train,
         evaluation=evaluation,

@@ -301,7 +301,7 @@ def _table_rows(
     has_ids = dialect.id_column is not None or not has_word_rows
     blocks = _noting_places(itertools.chain(begin, blocks), places, has_ids=has_ids)
     if form is not None and has_word_rows:
-        yield from sentences_of_rows(path, blocks, form, console)
+        yield from sentences_of_rows(path, blocks, form, console, places)
         return
     for line, row in itertools.chain.from_iterable(block.in_order() for block in blocks):
         if isinstance(row, Reject):

@@ -367,7 +367,7 @@ def _rejected(
     for mark in np.flatnonzero(is_fault).tolist():
         line, tag = texts.mark_lines[mark], texts.tags[mark]
         row = int(owners[mark])
-        detail = repr(tag) if line == texts.lines[row] else f"line {line}: {tag!r}"
+        detail = repr(tag) if line == texts.lines[row] else f"line {texts.places.at(line)}: {tag!r}"
         if tag in likely:
             detail += f", likely {likely[tag]!r}: case counts"
         faults.setdefault(row, (reason, detail))
@@ -387,12 +387,13 @@ def _ill_formed(
         return
     first = marks[0]
     row = int(texts.owners[first])
+    line = texts.places.at(texts.mark_lines[first])
     is_begin, is_end = first == texts.offsets[row], first + 1 == texts.offsets[row + 1]
     before = "the beginning" if is_begin else texts.tags[first - 1]
     after = "the end" if is_end else texts.tags[first + 1]
     yield (
         f"{texts.source}: {quantity(len(marks), 'tag')} of {len(texts.tags):,} "
-        f"not well-formed {scheme.upper()}, first at line {texts.mark_lines[first]}: "
+        f"not well-formed {scheme.upper()}, first at line {line}: "
         f"{texts.tags[first]} between {before} and {after}, expected {well_formed[first]}; read as "
         "conlleval does: a tag that continues no entity begins one"
     )
@@ -403,9 +404,10 @@ def _warn_of_cut_words(texts: TaggedTexts, console: Console) -> None:
     cut = np.flatnonzero(begin_or_end_in_words(texts.texts, texts.words))
     if len(cut):
         first = int(cut[0])
+        line = texts.places.at(texts.mark_lines[first])
         found = texts.texts[texts.owners[first]][texts.starts[first] : texts.ends[first]]
         console.warn(
             f"{texts.source}: {quantity(len(cut), 'entity', 'entities')} of {len(texts.tags):,} "
-            f"begin or end inside of a word, first at line {texts.mark_lines[first]} ({found!r}); "
+            f"begin or end inside of a word, first at line {line} ({found!r}); "
             "whole words are used, which only offset_f1 counts as errors"
         )

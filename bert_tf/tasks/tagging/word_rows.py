@@ -16,6 +16,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import GAPS, cell_text, check_columns
+from bert_tf.data.tables.places import Places
 from bert_tf.data.tables.rejects import Reject, column_is_empty
 from bert_tf.data.tables.tables import TableBlock
 from bert_tf.data.tables.word_blocks import ConllSentence, are_single_words
@@ -91,7 +92,11 @@ def _sentences(rows: Iterable[dict[str, Any]], column: str) -> int:
 
 
 def sentences_of_rows(
-    path: str | Path, blocks: Iterable[TableBlock], form: TableForm, console: Console | None
+    path: str | Path,
+    blocks: Iterable[TableBlock],
+    form: TableForm,
+    console: Console | None,
+    places: Places,
 ) -> Iterator[TaggedText]:
     """Join rows that have a word each; one that cannot be used spoils its sentence.
 
@@ -100,11 +105,12 @@ def sentences_of_rows(
         blocks: all of its rows.
         form: as of `with_sentences`.
         console: is told how sentences are told apart; None for no one.
+        places: those of the rows of blocks that have passed, for messages.
 
     Raises:
         InputError: a sentence comes back after others, see `_SentenceOrder`.
     """
-    order = _SentenceOrder(path, form)
+    order = _SentenceOrder(path, form, places)
     if console is not None:
         ends = "blank lines end sentences"
         if form.sentence:
@@ -126,13 +132,13 @@ def sentences_of_rows(
             order.begin(found, line, now)
             now, key = ConllSentence(first_line=line, line=line), found
         if isinstance(row, Reject):
-            place = f"line {line}: {row.detail}" if row.detail else f"line {line}"
+            place = f"line {places.at(line)}" + (f": {row.detail}" if row.detail else "")
             now.fault = now.fault or (row.reason, place)
             continue
         word, tag = (cell_text(row.get(column)).strip() for column in (form.tokens, form.tags))
         for column, text in ((form.tokens, word), (form.tags, tag)):
             if not text:
-                now.fault = now.fault or (column_is_empty(column), f"line {line}")
+                now.fault = now.fault or (column_is_empty(column), f"line {places.at(line)}")
         now.words.append(word)
         now.tags.append(tag)
         now.lines.append(line)
@@ -195,9 +201,10 @@ class _SentenceOrder:
     last one of a document has too few words to be one.
     """
 
-    def __init__(self, path: str | Path, form: TableForm):
+    def __init__(self, path: str | Path, form: TableForm, places: Places):
         self._path = path
         self._form = form
+        self._places = places
         self._seen: dict[tuple[str, ...], int] = {}
         self._first: tuple[str, ...] = ()
         self._number: int | None = None
@@ -241,11 +248,11 @@ class _SentenceOrder:
 
     def _returns(self, key: tuple[str, ...], line: int) -> InputError:
         known = self._seen.get(key, line)
-        where = f", which began at line {known}" if known < line else ""
+        where = f", which began at line {self._places.at(known)}" if known < line else ""
         return InputError(
-            f"{self._path}:{line}: sentence {key[-1]!r} comes back{where}; the words of a sentence "
-            "must be in rows that follow each other: sort the rows, or, if sentences are counted "
-            "in each document, number them through or add a column doc_id"
+            f"{self._path}:{self._places.at(line)}: sentence {key[-1]!r} comes back{where}; the "
+            "words of a sentence must be in rows that follow each other: sort the rows, or, if "
+            "sentences are counted in each document, number them through or add a column doc_id"
         )
 
     def notes(self) -> Iterator[str]:

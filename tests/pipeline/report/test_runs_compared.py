@@ -58,6 +58,21 @@ def test_the_best_is_marked_and_the_rows_that_changed_are_listed(make_run):
     assert "line 2 a b a" in changed
 
 
+def test_rows_are_named_by_row_and_id_and_are_the_same_if_one_run_has_no_ids(make_run, tmp_path):
+    labels = "ab" * 20
+    worse = make_run("worse", labels, "aa" * 18 + "abab")
+    better = make_run("better", labels, "ba" + labels[2:])
+    path = tmp_path / "better" / "predictions.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for number, row in enumerate(rows, start=2):
+        row |= {"line": row["line"], "row": number - 1, "id": f"T-{number}"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text, joined = shown(worse, better)
+    table = text[text.index("Which run is best") :]
+    assert "the same" in table[: table.index("17") + 1]
+    assert "line 2 (row 1, id 'T-2')" in joined
+
+
 @pytest.mark.parametrize(
     ("predicted", "verdict"), [("b" + "a" * 39, "may be chance"), ("b" * 20 + "a" * 20, "clear")]
 )

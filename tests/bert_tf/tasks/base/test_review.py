@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.tasks.base.review import review_rows
 from bert_tf.tasks.registry import task_class
 
@@ -41,7 +42,7 @@ def review(small_config, tmp_path):
         config = small_config(task=task, train=str(path), **short, **values)
         shown = io.StringIO()
         of_task, source = task_class(task).from_training(config, Console(io.StringIO()))
-        review_rows(of_task, source, Console(shown))
+        review_rows(of_task, source, Console(shown), dialect=TableDialect.of(config))
         return shown.getvalue()
 
     return run
@@ -123,6 +124,34 @@ def test_offsets_in_utf16_units_are_refused(review):
 def test_questions_that_are_cut_are_named_with_their_limit(config_of):
     config = config_of(task="qa", train="t.json", output="run", max_query_length=16)
     assert config.remedy_for_long_texts == "their questions are cut; raise --max-query-length 16"
+
+
+@pytest.mark.parametrize("task", ROWS)
+def test_rows_of_every_task_keep_their_ids(small_config, tmp_path, task):
+    rows = [{"Ticket-ID": f"T-{n}", **row} for n, row in enumerate(rows_of(task))]
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    short = {"max_query_length": 16} if task == "qa" else {}
+
+    def read(**values):
+        config = small_config(task=task, train=str(path), **short, **values)
+        return task_class(task).from_training(config, Console(io.StringIO()))
+
+    _, source = read()
+    assert source.place_columns == {"line": [*range(1, 7)], "id": [f"T-{n}" for n in range(6)]}
+    _, source = read(id_column="none")
+    assert source.place_columns == {"line": [*range(1, 7)]}
+    with pytest.raises(UsageError, match=r"train.jsonl: no column 'Ticket-Id'; it has 'Ticket-ID"):
+        read(id_column="Ticket-Id")
+
+
+def test_ids_that_repeat_are_named_if_their_column_is(review):
+    rows = [{"key": f"K-{n // 2}", **row} for n, row in enumerate(rows_of("classification"))]
+    said = review("classification", rows, id_column="key")
+    assert (
+        "train.jsonl: 3 rows have the id of an earlier row in column 'key', the first 'K-0'" in said
+    )
+    assert "id" not in review("classification", rows)
 
 
 def test_a_part_of_the_rows_is_said_to_be_one(small_config, tmp_path):
