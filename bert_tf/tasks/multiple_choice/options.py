@@ -26,7 +26,13 @@ MOST_CHOICES = 1000
 _CONTEXT = ("context", "passage", "article", "premise", "sent1", "question")
 _QUESTION = ("question", "sent2")
 _CHOICES = ("choices", "options", "endings", "answers")
-_NUMBERED = re.compile(r"(choice|ending|option|answer|alternative)_?([a-e0-9])", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"(choice|ending|option|answer|alternative|sol|solution|op|candidate|response)[_ ]?([a-j0-9])"
+    r"|[a-j]",  # alone
+    re.IGNORECASE,
+)
+_WRONG = re.compile(r"(distractor|wrong_?answer|incorrect_?answer)_?[a-z0-9]", re.IGNORECASE)
+_RIGHT = ("correct_answer", "answer", "right_answer", "correct")
 
 
 class MultipleChoiceConfig(FinetuneConfig):
@@ -45,9 +51,9 @@ class MultipleChoiceConfig(FinetuneConfig):
     )
     label_column: str = option("column of the correct choice", "label")
     label_form: str = option(
-        "form of the labels: number of the choice, from 0, or its text (auto: number if all "
-        "training labels are whole numbers)",
-        choices=("auto", "number", "text"),
+        "form of the labels: number of the choice, from 0, its letter, from A, or its text (auto: "
+        "what all training labels are, a number before a letter)",
+        choices=("auto", "number", "letter", "text"),
     )
 
     def faults(self) -> Iterator[str]:
@@ -81,16 +87,17 @@ def trial_choices(name: str, text: str) -> Any:
 def likely_columns(table: TableSketch) -> dict[str, Any]:
     """Choose the columns of context, question, choices and label, see `TaskDeclaration.columns`.
 
-    Choices are in one column with lists, or in numbered columns such as `ending0`.
+    Choices are in one column with lists, in numbered columns such as `ending0`, or in the column
+    of the right one and those of the wrong ones.
     """
     choices = _choices(table)
     label = table.column(
         "label_column",
         "the right choice",
-        names=(*LABEL_NAMES, "answer", "correct", "answerkey"),
+        names=(*LABEL_NAMES, "answer", "correct", "answerkey", "answer_key", "cop", *_RIGHT),
         fits=lambda each: each.kind in ("text", "number") and each.distinct > 1,
         rank=lambda each: each.distinct,
-        taken=choices,
+        taken=[name for name in choices if name.lower() not in _RIGHT],
     )
     taken = (*choices, label)
     context = table.column(
@@ -119,6 +126,10 @@ def _choices(table: TableSketch) -> tuple[str, ...]:
     numbered = tuple(each.name for each in table.columns if _NUMBERED.fullmatch(each.name))
     if len(numbered) > 1:
         return numbered
+    wrong = tuple(each.name for each in table.columns if _WRONG.fullmatch(each.name))
+    right = [each.name for each in table.columns if each.name.lower() in _RIGHT]
+    if wrong and right:
+        return right[0], *wrong
     listed = table.column(
         "choices_column",
         "the list of choices",

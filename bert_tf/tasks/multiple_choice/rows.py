@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import Fault, UsageError
-from bert_tf.data.tables.cells import columns_of_texts, named_texts
+from bert_tf.data.tables.cells import cell_text, columns_of_texts, named_texts
 from bert_tf.data.tables.dialect import TableBudget, TableDialect
 from bert_tf.data.tables.places import Place, Places
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
@@ -19,7 +19,8 @@ from bert_tf.data.tables.tables import FileRows, TableBlock, read_table_blocks
 from bert_tf.tasks.multiple_choice.options import choices_fault
 
 _USUAL_QUESTION = "question"
-_LETTER = re.compile(r"\(?[A-Ha-h][).]?")
+_LETTER = re.compile(r"\(?([A-Za-z])[).]?")
+_SHORTEST_NAME = 4  # `opt1`
 _FEW_LABELS = 8  # of which none may be 0 by chance
 _WHOLE_NUMBER = re.compile(r"([+-]?\d{1,9})(\.0*)?", re.ASCII)  # 2.0 where a column has gaps
 
@@ -42,7 +43,7 @@ class ChoiceRows(FileRows):
         questions: None if rows have no questions.
         choices: texts of each row, at least two.
         right: int64 [rows], number of the right choice, from 0.
-        label_form: whether labels of the file are a `number` or a `text`.
+        label_form: whether labels of the file are a `number`, a `letter` or a `text`.
     """
 
     row_fields: ClassVar[tuple[str, ...]] = ("contexts", "questions", "choices", "right")
@@ -88,8 +89,9 @@ def read_choices(
     Args:
         path: the file.
         columns: names of its columns.
-        label_form: `number`, `text`, or `auto`: numbers if all labels are whole numbers. Labels may
-            also be names that a row gives its choices, see `named_texts`.
+        label_form: `number`, `letter`, `text`, or `auto`: numbers if all labels are whole numbers,
+            letters if all are letters of choices and no texts of them. Labels may also be names
+            that a row gives its choices, see `named_texts`.
         dialect: how the file is written.
         max_rows: how many of its first rows are read, rejected ones included; 0 for all.
         console: gets warnings; None for none.
@@ -128,14 +130,20 @@ def read_choices(
                 "wrong, give --label-form text"
             )
         label_form = "number" if is_number else "text"
+        if unnamed and not is_number and all(map(_is_letter_only, unnamed)):
+            label_form = "letter"
+            if console is not None:
+                console.info(f"{path}: labels are letters: A is the first choice")
     if label_form == "number":
         _check_begins_with_zero(path, unnamed, console)
-    right_choice = _numbered if label_form == "number" else _with_text
+    right_choice = _RIGHT_CHOICES[label_form]
     kept: list[_Row] = []
     right: list[int] = []
     for row in rows:
         name = row.label.strip()
         choice = row.names.index(name) if name in row.names else right_choice(row)
+        if isinstance(choice, int) and choice >= len(row.choices):  # an empty last one
+            choice = right_choice(row)
         if isinstance(choice, int):
             kept.append(row)
             right.append(choice)
@@ -192,9 +200,16 @@ def _usable_rows(
 
 
 def _named_choices(row: dict[str, Any], columns: ChoiceColumns) -> list[tuple[str, str]]:
-    """Return name and text of each choice, if a row names its choices; else an empty list."""
-    is_list = len(columns.choices) == 1
-    return (named_texts(row.get(columns.choices[0])) or []) if is_list else []
+    """Return name and text of each choice, if a row names its choices; else an empty list.
+
+    Choices in several columns have the names of these. Short ones are no names, since labels that
+    are letters or numbers may be meant otherwise.
+    """
+    if len(columns.choices) == 1:
+        return named_texts(row.get(columns.choices[0])) or []
+    if min(map(len, columns.choices)) < _SHORTEST_NAME:
+        return []
+    return [(name, cell_text(row.get(name))) for name in columns.choices]
 
 
 def _check_begins_with_zero(path: str, rows: Sequence[_Row], console: Console | None) -> None:
@@ -218,15 +233,43 @@ def _numbered(row: _Row) -> int | Fault:
     return "label is not the number of a choice", detail
 
 
+def _with_letter(row: _Row) -> int | Fault:
+    """Return the number of the choice whose letter a label is, or why the row cannot be used."""
+    match = _LETTER.fullmatch(row.label.strip())
+    number = -1 if match is None else ord(match[1].upper()) - ord("A")
+    if 0 <= number < len(row.choices):
+        return number
+    last = chr(ord("A") + len(row.choices) - 1)
+    return "label is not the letter of a choice", f"{row.label!r}, with choices A to {last}"
+
+
+def _is_letter_only(row: _Row) -> bool:
+    """Whether a label is the letter of a choice, and the text of none."""
+    return isinstance(_with_letter(row), int) and not isinstance(_with_text(row), int)
+
+
 def _with_text(row: _Row) -> int | Fault:
-    """Return the number of the choice whose text a label is, or why the row cannot be used."""
-    found = row.choices.count(row.label)
+    """Return the number of the choice whose text a label is, or why the row cannot be used.
+
+    Blanks around texts are only compared if no choice is the same.
+    """
+    label, choices = row.label, row.choices
+    if label not in choices:
+        label, choices = label.strip(), [choice.strip() for choice in choices]
+    found = choices.count(label)
     if found == 1:
-        return row.choices.index(row.label)
+        return choices.index(label)
     if found > 1:
         return "label is the text of several choices", repr(row.label)
-    advice = "; write its number, from 0" if _LETTER.fullmatch(row.label) else ""
+    advice = "; write its number, from 0" if _LETTER.fullmatch(label) else ""
     return "label is not the text of a choice", f"{row.label!r}{advice}"
+
+
+_RIGHT_CHOICES: dict[str, Callable[[_Row], int | Fault]] = {
+    "number": _numbered,
+    "letter": _with_letter,
+    "text": _with_text,
+}
 
 
 def _warn_of_unread_question(

@@ -247,3 +247,35 @@ def test_rows_without_names_keep_their_form(objects):
     assert (found.right.tolist(), found.label_form) == ([1, 0, 1], "number")
     found = read(objects(named, row(["x", "y"], "y")))
     assert (found.right.tolist(), found.label_form) == ([1, 1], "text")
+
+
+@pytest.mark.parametrize("labels", ["AB", "ab", ["(A)", "B."]])
+def test_labels_may_be_letters_of_choices(objects, labels):
+    """As of RACE, MMLU and Kaggle's exams."""
+    shown = io.StringIO()
+    rows = [row(["a lamp", "an oven"], label) for label in labels]
+    found = read(objects(*rows), console=Console(shown))
+    assert (found.right.tolist(), found.label_form) == ([0, 1], "letter")
+    assert "labels are letters: A is the first choice" in shown.getvalue()
+    found = read(objects(*rows, row(["a lamp", "an oven"], "C")), label_form="letter")
+    assert reasons(found) == [
+        (3, "label is not the letter of a choice", "'C', with choices A to B")
+    ]
+
+
+def test_blanks_around_texts_of_choices(objects):
+    found = read(objects(row(["x ", "y"], "x"), row(["x", "y"], " y"), row(["z", "z "], "z ")))
+    assert found.right.tolist() == [0, 1, 1]
+
+
+def test_labels_may_name_the_column_of_a_choice(tmp_path):
+    columns = ChoiceColumns(
+        context="context", question=None, choices=("option1", "option2", "option3"), label="label"
+    )
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "context,option1,option2,option3,label\nc,x,y,z,option3\nc,x,y,,option2\nc,x,y,,option3\n"
+    )
+    found = read(path, columns)
+    assert found.right.tolist() == [2, 1]
+    assert [reject.line for reject in found.rejects] == [4]
