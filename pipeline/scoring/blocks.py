@@ -15,7 +15,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, NoRowsError, UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.data.tables.cells import columns_of_texts
-from bert_tf.data.tables.detectors import ROW_DETECTORS
+from bert_tf.data.tables.detectors.rows import ROW_DETECTORS
 from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.judged import SHOWN_ROWS, ReadValues, first_values, judge, report
 from bert_tf.data.tables.places import Place

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bert_tf.base.errors import Fault, InputError, UsageError
 from bert_tf.base.wording import listed, nearest, shortened
-from bert_tf.data.tables.dialect import table_format_by_name
+from bert_tf.data.tables.header_hints import (
+    check_is_no_other,
+    export_hint,
+    header_below,
+    other_separator,
+)
 from bert_tf.data.tables.rejects import (
     column_is_empty,
     column_is_missing,
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 
 # Blank cells as pandas writes them as text, in lower case
 GAPS = frozenset(("nan", "none", "null", "<na>"))
-_PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans"))  # keys of its rows
+PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans"))  # keys of its rows
 # What a needed column holds: a text; a text, a number or a truth value; or any value, which what
 # reads the list takes apart
 CellKind = Literal["text", "value", "list"]
@@ -184,7 +189,7 @@ def annotation_fault(row: dict[str, Any], used: Collection[str]) -> Fault | None
         used: needed columns. If the answer itself is one of them, all answers are used.
     """
     answer = row.get("answer")
-    if answer not in ("reject", "ignore") or "answer" in used or _PRODIGY.isdisjoint(row):
+    if answer not in ("reject", "ignore") or "answer" in used or PRODIGY.isdisjoint(row):
         return None
     return "annotation is not accepted", shortened(answer)
 
@@ -325,15 +330,10 @@ def check_columns(
                 "two, or give --no-header if this line is a row"
             )
         if name not in columns:
+            check_is_no_other(path)
             raise UsageError(
                 f"{path}: no column {name!r}; {_likely_columns(path, name, columns, header)}"
             )
-
-
-def export_hint(columns: Iterable[str]) -> str:
-    """Advise how to export columns that Label Studio nests in one; empty for other tables."""
-    hint = "of Label Studio's formats export JSON-MIN, with an object per line, or CSV, and "
-    return hint if {"data", "annotations"}.issubset(columns) else ""
 
 
 def _likely_columns(
@@ -344,7 +344,7 @@ def _likely_columns(
         return f"columns of a table without a header are numbers, here 1 to {len(columns)}"
     available = listed(columns) or "none"
     if header is not None and len(columns) == 1:
-        advice = _other_separator(path, wanted, columns[0])
+        advice = other_separator(path, wanted, columns[0])
         if advice:
             return f"its only column is {available}; {advice}"
     for nested, query in _NESTED.items():
@@ -353,6 +353,9 @@ def _likely_columns(
     hint = export_hint(columns)
     if hint:
         return f"it has {available}; {hint}name its columns"
+    below = None if header is None else header_below(path, header.line, [wanted])
+    if below is not None:
+        return f"it has {available}; {below}"
     folded = {name.lower(): name for name in columns}
     likely = nearest(wanted.lower(), folded)
     if likely:
@@ -362,24 +365,6 @@ def _likely_columns(
     return (
         f"it has {available}; if that is the first row, give --no-header and the columns by number"
     )
-
-
-def _other_separator(path: str | Path, wanted: str, column: str) -> str:
-    """Advise on a separator that stands beside the wanted name in the only column's; or nothing."""
-    name = re.escape(wanted)
-    found = re.search(rf"\b{name}\"?\s*(\W+?)\s*\"?\b|\b\"?\s*(\W+?)\s*\"?{name}\b", column, re.I)
-    if found is None:
-        return ""
-    separator = found[1] or found[2]
-    is_csv = table_format_by_name(str(path)) == "csv"
-    known = "commas, semicolons, tabs and bars" if is_csv else "in .tsv only tabs"
-    known += " separate columns"
-    if len(separator) > 1:
-        return f"{known}: write one of them in place of {separator!r}"
-    if separator in ",;|":
-        return f"{known}: end its name in .csv for {separator!r}"
-    end = "" if is_csv else " and end its name in .csv"
-    return f"{known}: for {separator!r} write a first line sep={separator}{end}"
 
 
 def is_name(text: str) -> bool:

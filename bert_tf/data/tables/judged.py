@@ -3,7 +3,7 @@
 A reader takes any value that its format allows: a file whose words are `1`, `2`, `3`, or whose
 labels are `{garden` and `kitchen}`, is read without a fault and trains a model of nonsense. A
 `Detector` knows one kind of such files: what it looks like, what to do, and how sure that is.
-`judge` runs the tables of detectors on what was read: `ROW_DETECTORS` (`detectors.py`) on labeled
+`judge` runs the tables of detectors on what was read: `ROW_DETECTORS` (`detectors`) on labeled
 rows and rows to score, `CORPUS_DETECTORS` (`pipeline/corpus/judged.py`) on samples of corpora.
 
 A detector looks at values only, never at how they were read, so that it also catches readings
@@ -24,7 +24,7 @@ import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError, InputError
-from bert_tf.base.wording import shortened
+from bert_tf.base.wording import quantity, shortened
 from bert_tf.data.tables.places import Places
 
 MOST_ROWS = 5000  # looked at, spread evenly over the file; rates of a percent show in fewer
@@ -130,6 +130,11 @@ class ReadValues:
 def spread(count: int, most: int = MOST_ROWS) -> list[int]:
     """Choose at most `most` of `count` rows, spread evenly."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64)).tolist()
+
+
+def counted(part: int, whole: int, noun: str) -> str:
+    """Write a share for a message: `3 of 50 texts`."""
+    return f"{part:,} of {quantity(whole, noun)}"
 
 
 def judge(values: Values, detectors: Iterable[Detector[Values]]) -> Iterator[Finding]:

@@ -13,8 +13,19 @@ from typing import Any, Literal
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import shortened
-from bert_tf.data.tables.cells import GAPS, cell_text, export_hint, is_name, list_in_text
-from bert_tf.data.tables.value_forms import lists_of_databases
+from bert_tf.data.tables.cells import (
+    GAPS,
+    cell_text,
+    is_name,
+    list_in_text,
+    value_in_text,
+)
+from bert_tf.data.tables.header_hints import check_is_no_other, export_hint, header_below
+from bert_tf.data.tables.value_forms import (
+    LABEL_SEPARATORS,
+    labels_of_object,
+    lists_of_databases,
+)
 
 ColumnKind = Literal["text", "number", "list", "object", "empty"]
 
@@ -23,8 +34,13 @@ _MOST_LABELS = 500
 _MOST_WORDS_OF_LABEL = 6
 _LEAST_WORDS_OF_TEXT = 2.0
 _WORDS_OF_SENTENCE = 4
-_SEPARATORS = ("|", ";", ",")
-_TRUTHS = frozenset(("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "x"))
+_USUAL_SEPARATORS = frozenset(("|", ";", ","))
+_TRUTHS = frozenset(
+    (
+        *("0", "1", "0.0", "1.0", "true", "false", "t", "f", "yes", "no", "y", "n", "x"),
+        *("✓", "✔", "☑", "☐"),
+    )
+)
 _NO_NUMBERS = GAPS | {"na", "n/a"}  # in columns of numbers, as pandas and R write missing ones
 _SEPARATED_CELLS = 0.1  # fraction of cells with a separator that makes them lists
 
@@ -98,7 +114,7 @@ class TableSketch:
         """
         found = self.find(key, **choice)
         if found is None:
-            raise self.missing(key, what)
+            raise self.missing(key, what, choice["names"])
         return found
 
     def find(
@@ -134,8 +150,18 @@ class TableSketch:
             self.rivals[key] = rivals
         return found
 
-    def missing(self, key: str, what: str) -> UsageError:
-        """Return the error that no column looks like something, with how to name one."""
+    def missing(self, key: str, what: str, names: Sequence[str] = ()) -> UsageError:
+        """Return the error that no column looks like something, with how to name one.
+
+        Args:
+            key: of the config.
+            what: what is looked for.
+            names: usual ones of the column, which lines below the header may have.
+        """
+        check_is_no_other(self.path)
+        below = header_below(self.path, 1, names)
+        if below is not None:
+            return UsageError(f"{self.path}: no column looks like {what}; {below}")
         shown = ", ".join(map(str, self.columns[:_SHOWN_COLUMNS]))
         if len(self.columns) > _SHOWN_COLUMNS:
             shown += f" and {len(self.columns) - _SHOWN_COLUMNS:,} more"
@@ -205,6 +231,7 @@ def _kind(filled: list[Any], texts: list[str]) -> tuple[ColumnKind, bool]:
         all(isinstance(value, list) for value in filled)
         or all(text[0] in "[(" and list_in_text(text) is not None for text in texts)
         or lists_of_databases(texts) is not None
+        or all(map(_are_labels, filled))
     )
     if is_list:
         return "list", False
@@ -219,17 +246,31 @@ def _kind(filled: list[Any], texts: list[str]) -> tuple[ColumnKind, bool]:
     return "number", all(map(float.is_integer, numbers))
 
 
+def _are_labels(value: Any) -> bool:
+    """Whether a cell is an object with labels, or the text of one."""
+    if isinstance(value, str) and value.startswith("{"):
+        value = value_in_text(value)
+    return labels_of_object(value) is not None
+
+
+def _is_digits(piece: str) -> bool:
+    return piece.isdecimal() or not piece
+
+
 def _separator(texts: list[str]) -> str | None:
     """Return the separator of labels, if cells are lists of them; None if not.
 
     The pieces of such cells are short, and few: the same labels again and again.
     """
-    for separator in _SEPARATORS:
+    for separator in (*LABEL_SEPARATORS, " "):
         cells = [text.split(separator) for text in texts]
         several = sum(len(cell) > 1 for cell in cells)
         pieces = collections.Counter(piece.strip() for cell in cells for piece in cell)
         words = max(len(piece.split()) for piece in pieces)
         is_few = len(pieces) <= min(_MOST_LABELS, max(2, len(texts) // 2))
+        if separator not in _USUAL_SEPARATORS:
+            # Dates, N/A and names of two words: labels come in more combinations than there are.
+            is_few = is_few and len(pieces) < len(set(texts)) and not all(map(_is_digits, pieces))
         if several >= _SEPARATED_CELLS * len(texts) and is_few and words <= _MOST_WORDS_OF_LABEL:
             return separator
     return None

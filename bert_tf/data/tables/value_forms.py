@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
@@ -49,8 +50,23 @@ def angled_labels(text: str) -> list[str] | None:
     return _IN_ANGLES.findall(text) if _OF_ANGLES.fullmatch(text) else None
 
 
+_BARE_LIST = re.compile(
+    r"(?:\[|(?:WrappedArray|ArraySeq|ArrayBuffer|List|Set|Vector)\()([^\[\](){}\"]*)[\])]",
+    re.DOTALL,
+)
+
+
+def bare_list(text: str) -> list[str] | None:
+    """Parse `[a, b c]` and `WrappedArray(a, b c)`, as Spark, Hive and Java write lists, or None."""
+    found = _BARE_LIST.fullmatch(text.strip())
+    if found is None:
+        return None
+    items = [item.strip() for item in found[1].split(",")] if found[1].strip() else []
+    return items if all(item and item[0] != "'" and "..." not in item for item in items) else None
+
+
 def lists_of_databases(cells: Sequence[str]) -> list[list[str]] | None:
-    """Parse cells that are all PostgreSQL arrays, or all labels in angle brackets.
+    """Parse cells that are all PostgreSQL arrays, labels in angle brackets, or lists of Spark.
 
     Args:
         cells: texts of a column. Empty ones are empty lists.
@@ -60,7 +76,10 @@ def lists_of_databases(cells: Sequence[str]) -> list[list[str]] | None:
             `{'a', 'b'}` is a set of Python.
     """
     filled = [cell for cell in cells if cell.strip()]
-    for parse in (postgres_array, angled_labels):
+    parsers = [postgres_array, angled_labels]
+    if any("," in cell for cell in filled):
+        parsers.append(bare_list)  # [a] alone may be a label
+    for parse in parsers:
         if filled and all(parse(cell) is not None for cell in filled):
             is_of_python = all(list_in_text(cell) is not None for cell in filled)  # {'a', 'b'}
             return None if is_of_python else [parse(cell) or [] for cell in cells]
@@ -83,23 +102,122 @@ def is_label_list(label: str) -> bool:
 
 _PAIRS_OF_TRUTHS = (
     *(("0", "1"), ("0.0", "1.0"), ("-1", "1"), ("-1.0", "1.0"), ("false", "true"), ("f", "t")),
-    *(("no", "yes"), ("n", "y")),
+    *(("no", "yes"), ("n", "y"), ("nein", "ja"), ("nee", "ja"), ("nej", "ja"), ("non", "oui")),
+    *(("no", "si"), ("no", "sí"), ("não", "sim"), ("nie", "tak"), ("нет", "да"), ("否", "是")),
+    *(("いいえ", "はい"), ("아니오", "예"), ("different", "same"), ("wrong", "right")),
 )
 _TRUTHS = {pair[place]: str(place) for pair in _PAIRS_OF_TRUTHS for place in (0, 1)}
+_NEGATION = re.compile(
+    r"(?:not|non|no|un|in|ir|[dm]is|is_?not)(?:[\s_-]+an?\b)?[\s_-]*([^\s_-].{2,})"
+)
+
+
+def _truths(found: Collection[str]) -> dict[str, str] | None:
+    """Return 0 or 1 by word, if two words in lower case say no and yes; else None.
+
+    The second may be the first with a negation: `not_duplicate` and `duplicate`, `irrelevant` and
+    `relevant`.
+    """
+    if len(found) != 2:
+        return None
+    if any(set(found) == set(pair) for pair in _PAIRS_OF_TRUTHS):
+        return {word: _TRUTHS[word] for word in found}
+    for word in found:
+        negated = _NEGATION.fullmatch(word)
+        if negated and negated[1] in found:
+            return {word: "0", negated[1]: "1"}
+    return None
 
 
 def numbers_of_truths(cells: Sequence[str]) -> list[str]:
-    """Write `True`, `no` and the like as 1 and 0, if all cells are such words."""
+    """Write `True`, `no`, `not_duplicate` and the like as 1 and 0, if all cells are such words."""
     lower = [cell.strip().lower() for cell in cells]
-    if not all(cell in _TRUTHS and cell.isalpha() for cell in lower):
+    numbers = _truths(set(lower)) or _TRUTHS
+    if not all(cell in numbers and any(map(str.isalpha, cell)) for cell in lower):
         return list(cells)
-    return [_TRUTHS[cell] for cell in lower]
+    return [numbers[cell] for cell in lower]
 
 
 def are_truths(values: Iterable[Any]) -> bool:
     """Whether values say yes and no: `0` and `1`, `True` and `False`, `y` and `n`; blanks aside."""
-    found = {cell_text(value).strip().lower() for value in values} - {"", *GAPS}
-    return len(found) == 2 and any(found == set(pair) for pair in _PAIRS_OF_TRUTHS)
+    return _truths({cell_text(value).strip().lower() for value in values} - {"", *GAPS}) is not None
+
+
+_CLASSES_OF_PAIRS = frozenset(("entailment", "neutral", "contradiction", "entails", "contradicts"))
+
+
+def are_classes_of_pairs(values: Iterable[Any]) -> bool:
+    """Whether values are the classes of natural language inference; blanks aside."""
+    found = {cell_text(value).strip().lower() for value in values} - {"", "-", *GAPS}
+    return len(found) > 1 and found <= _CLASSES_OF_PAIRS
+
+
+_SCORES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (0.0, 10.0), (0.0, 100.0))  # scales with fractions
+_MOST_GRADES = 6  # 0 to 5
+
+
+def are_scores(values: Iterable[Any]) -> bool:
+    """Whether values are numbers as of scores: fractions on a usual scale, or grades from 0 or 1.
+
+    Lengths, years and numbers of rows are other whole numbers.
+    """
+    texts = [text for value in values if (text := cell_text(value).strip()).lower() not in GAPS]
+    try:
+        numbers = {float(text) for text in texts if text}
+    except ValueError:
+        return False
+    if len(numbers) < 2 or not all(map(math.isfinite, numbers)):
+        return False
+    if all(map(float.is_integer, numbers)):
+        return min(numbers) in (0, 1) and max(numbers) < _MOST_GRADES
+    return any(low <= min(numbers) and max(numbers) <= high for low, high in _SCORES)
+
+
+# Between the labels of a cell, the usual ones first.
+LABEL_SEPARATORS = ("|", ";", ",", "::", "/", "\n", "\t", "+", "&", "#", "，", "、", "；", "｜")
+
+
+def joined_labels(label: str, others: Collection[str]) -> str | None:
+    """Return the separator, if a label is several of the others with one between them."""
+    for separator in (*LABEL_SEPARATORS, " "):
+        parts = [part.strip() for part in label.split(separator)]
+        if len(set(parts)) > 1 and all(part and part in others for part in parts):
+            return separator
+    return None
+
+
+def labels_of_object(value: Any) -> list[str] | None:
+    """Return the labels of an object in a cell; None if it is another object.
+
+    Label Studio writes `{"choices": ["a", "b"]}`, spaCy `{"a": 1.0, "b": 0.0}`.
+    """
+    if not isinstance(value, dict) or not value:
+        return None
+    if set(value) == {"choices"}:
+        choices = [value["choices"]] if isinstance(value["choices"], str) else value["choices"]
+        is_list = isinstance(choices, list) and all(isinstance(one, str) for one in choices)
+        return choices if is_list else None
+    if not all(
+        isinstance(one, int | float | None) and one in (0, 1, None) for one in value.values()
+    ):
+        return None
+    return [cell_text(label) for label, is_there in value.items() if is_there]
+
+
+_QUOTES = "'\"`"
+
+
+def is_quoted(text: str) -> bool:
+    """Whether a text with letters or digits has a quote at both ends."""
+    inner = text[1:-1]
+    if inner and text[0] in inner:
+        return False
+    return (
+        len(text) > 2
+        and text[0] == text[-1]
+        and text[0] in _QUOTES
+        and any(map(str.isalnum, inner))
+    )
 
 
 _SPLITS = frozenset(
@@ -111,6 +229,12 @@ _SPLITS = frozenset(
 _NAMES_OF_TRUTHS = re.compile(r"(is|for|in|use)_?(valid|validation|val|dev|test|train)", re.I)
 _NAMES_OF_FOLDS = re.compile(r"(k|cv|test|train|val)?_?folds?(_?(id|no|nr|number|idx))?", re.I)
 _MOST_FOLDS = 20
+
+
+def names_split(name: str) -> bool:
+    """Whether a name is that of a column of splits with truths or folds, such as `is_train`."""
+    forms = (_NAMES_OF_TRUTHS, _NAMES_OF_FOLDS)
+    return any(form.fullmatch(name.strip()) for form in forms)
 
 
 def is_split(name: str, values: Iterable[Any]) -> bool:
@@ -142,6 +266,13 @@ PAIRS = (
     ("sentence_a", "sentence_b"),
     ("#1 string", "#2 string"),
     ("query", "passage"),
+    ("query", "document"),
+    ("query", "product_title"),
+    ("question", "passage"),
+    ("question", "context"),
+    ("claim", "evidence"),
+    ("headline", "body"),
+    ("context", "response"),
 )
 _FIRST_OF_TWO = re.compile(r"(.*[a-z][ _-]?|[#q])(1|a)( string)?")
 _SECOND = {"1": "2", "a": "b"}
@@ -234,5 +365,6 @@ def skeleton(text: str) -> str:
     if not any(map(str.isalnum, folded)):
         return folded
     folded = folded.translate(_LOOK_ALIKES)
+    folded = folded.rstrip(".,;:") or folded
     is_quoted = len(folded) > 2 and folded[0] == folded[-1] and folded[0] in "'\""
     return folded[1:-1] if is_quoted else folded

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from bert_tf.base.errors import Fault
+from bert_tf.base.errors import Fault, UsageError
 from bert_tf.config.section import Bounds, Fraction, option, optional
 from bert_tf.config.sections.finetuning import (
     HEAD,
@@ -330,7 +330,7 @@ class SoftLabelConfig(DistillationConfig):
 
 
 LABEL_NAMES = (
-    *("label", "labels", "class", "category", "target", "sentiment", "intent", "topic"),
+    *("label", "labels", "class", "category", "stance", "target", "sentiment", "intent", "topic"),
     *("gold_label", "y"),
 )
 _TEXT_NAMES = ("text", "sentence")
@@ -345,7 +345,22 @@ def labeled_texts(what: str, **label: Any) -> Callable[[TableSketch], dict[str, 
     """
 
     def columns(table: TableSketch) -> dict[str, Any]:
-        column = table.column("label_column", what, **label)
+        from bert_tf.data.tables.cells import PRODIGY  # Arrow: help needs none
+
+        names = {each.name for each in table.columns}
+        if "accept" in names and names & PRODIGY:
+            kept = tuple(each for each in table.columns if each.name != "answer")
+            table = dataclasses.replace(table, columns=kept)  # what the annotator did
+        column = table.find("label_column", **label)
+        if column is None:
+            error = table.missing("label_column", what, label["names"])
+            lists = [each.name for each in table.columns if each.kind == "list"]
+            if not lists:
+                raise error
+            raise UsageError(
+                f"{error}; lists of labels, as in {lists[0]!r}, need fine-tuning for any number of "
+                "labels"
+            )
         return {**likely_texts(table, taken=(column,)), "label_column": column}
 
     return columns

@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_tf.base.wording import quantity, shortened
 from bert_tf.data.tables.places import Places
-from bert_tf.data.tables.value_forms import look_alikes, skeleton
+from bert_tf.data.tables.value_forms import joined_labels, look_alikes, skeleton
 from bert_tf.tasks.base.prediction_rows import TaskReport
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ _MISSING = frozenset(
     [
         *("#n/a", "#n/a n/a", "#na", "-1.#ind", "-1.#qnan", "1.#ind", "1.#qnan", "<na>", "n/a"),
         *("na", "nan", "-nan", "none", "null", "nil", "missing", "-", "--", "?", "n.a.", r"\n"),
+        *("unlabeled", "unlabelled", "unannotated", "not labeled", "todo", "tbd", "#ref!"),
+        *("#value!", "#name?", "#div/0!", "#null!", "#num!", "undefined", "(blank)", "<null>"),
     ]
 )
 
@@ -139,6 +141,17 @@ def suspicious_labels(rows: LabelRows) -> Iterator[str]:
         "learn from"
         for label, count in rows.counts.items()
         if count == 1
+    )
+
+
+def labels_of_several(rows: LabelRows) -> Iterator[str]:
+    """Yield lines on labels that join others, in a task whose rows have a single one."""
+    found = {label: joined_labels(label, rows.counts) for label in rows.counts}
+    yield from _first(
+        f"{rows.source}: {rows.named(label)} is several labels with {separator!r} between them, "
+        "each of which other rows have alone; keep one, or fine-tune for any number of labels"
+        for label, separator in found.items()
+        if separator is not None
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.config.sections.tables import NO_IDS
-from bert_tf.data.tables.detectors import ROW_DETECTORS
+from bert_tf.data.tables.detectors.rows import ROW_DETECTORS
 from bert_tf.data.tables.dialect import PLAIN, TableDialect, table_format_by_name
 from bert_tf.data.tables.judged import Finding, ReadValues, first_values, judge, report
 from bert_tf.data.tables.repeated_ids import RepeatedIds, repeated_ids_warning

@@ -21,6 +21,7 @@ from bert_tf.tasks.base.corrections import corrected_table
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.label_task import LabelTask, softened_divergence
 from bert_tf.tasks.base.labels import (
+    labels_of_several,
     labels_on_card,
     reject_cells,
     shown_labels,
@@ -98,7 +99,8 @@ class ClassificationTask(LabelTask):
                 f"{quantity(len(table), 'row')}; is it the right column?"
             )
         else:
-            console.warn(*suspicious_labels(self.label_rows(table)))
+            rows = self.label_rows(table)
+            console.warn(*suspicious_labels(rows), *labels_of_several(rows))
         return dataclasses.replace(self, labels=labels).trained_on(table)
 
     def trained_on(self, source: Table) -> Self:

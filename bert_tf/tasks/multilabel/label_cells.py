@@ -12,13 +12,18 @@ import dataclasses
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.wording import quantity, shortened
 from bert_tf.data.tables.cells import GAPS, cell_text, list_in_text, value_in_text
 from bert_tf.data.tables.tables import Table
-from bert_tf.data.tables.value_forms import lists_of_databases
+from bert_tf.data.tables.value_forms import (
+    LABEL_SEPARATORS,
+    is_quoted,
+    joined_labels,
+    labels_of_object,
+    lists_of_databases,
+)
 
 _REASON = "label is neither a list nor a text of labels"
 _IS_CUT = "label is a list that was cut to '...' when it was written"
@@ -34,11 +39,10 @@ _OTHER_LIST = re.compile(r"(?:[\w.]+\()?[\[{]\s*['\"\[{].*[\]}]\)?", re.DOTALL)
 _BRACKETS = re.compile(r"\[.*\]", re.DOTALL)
 _BETWEEN_BITS = re.compile(r"[\s,;|]+")
 _TRUTHS = {
-    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "x"), True),
-    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), False),
+    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "x", "✓", "✔", "☑"), True),
+    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n", "☐"), False),
 }
 _BITS = ("0", "1", "0.0", "1.0", "true", "false")
-_SEPARATORS = (",", ";", "|", "/", "#")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -115,6 +119,7 @@ class LabelForm:
                 [] if cell.strip().lower() in gaps else _items(cell, self.separator, has_lists)
                 for cell in cells
             ]
+            items = _without_quotes(items)
         self._check_no_probabilities(table, items)
         width = _width_of_vectors(items)
         if width:
@@ -191,7 +196,7 @@ def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | No
     """
     counts = collections.Counter(label for labels in sets for label in labels)
     found = []
-    for separator in _SEPARATORS:
+    for separator in LABEL_SEPARATORS:
         parts = {
             label: [part.strip() for part in label.split(separator)]
             for label in counts
@@ -202,6 +207,10 @@ def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | No
         shared = [label for label, pieces in parts.items() if any(known[one] > 1 for one in pieces)]
         if shared and 2 * len(shared) >= len(parts):
             found.append((separator, sum(counts[label] for label in parts), shared[0]))
+    # Many labels have several words: a blank separates labels if these are labels of their own.
+    joined = [label for label in counts if " " in label and joined_labels(label, counts) == " "]
+    if joined and not found:
+        found.append((" ", sum(counts[label] for label in joined), joined[0]))
     return max(found, key=lambda each: each[1], default=None)
 
 
@@ -216,7 +225,7 @@ def _items(cell: str, separator: str, has_lists: bool) -> list[str] | None:
     text = cell.strip()
     value = value_in_text(text) if text.startswith("{") else None
     if isinstance(value, dict):
-        return _of_object(value)
+        return labels_of_object(value) if value else []
     listed = list_in_text(text)
     if listed is None:
         is_list = has_lists and _BRACKETS.fullmatch(text)
@@ -232,20 +241,12 @@ def _items(cell: str, separator: str, has_lists: bool) -> list[str] | None:
     return labels if all(label.strip() for label in labels) else None
 
 
-def _of_object(value: dict[Any, Any]) -> list[str] | None:
-    """Return the labels of an object in a cell; None if it is another object.
-
-    Label Studio writes `{"choices": ["a", "b"]}`, spaCy `{"a": 1.0, "b": 0.0}`.
-    """
-    if set(value) == {"choices"}:
-        choices = [value["choices"]] if isinstance(value["choices"], str) else value["choices"]
-        is_list = isinstance(choices, list) and all(isinstance(one, str) for one in choices)
-        return choices if is_list else None
-    if not all(
-        isinstance(one, int | float | None) and one in (0, 1, None) for one in value.values()
-    ):
-        return None
-    return [cell_text(label) for label, is_there in value.items() if is_there]
+def _without_quotes(items: list[list[str] | None]) -> list[list[str] | None]:
+    """Take the quotes off labels, if all have them: `"a";"b"` in a cell is `a` and `b`."""
+    labels = {label for listed in items if listed for label in listed}
+    if not labels or not all(map(is_quoted, labels)):
+        return items
+    return [listed and [label[1:-1] for label in listed] for listed in items]
 
 
 def _are_bits_in_a_row(texts: Collection[str]) -> bool:

@@ -79,7 +79,10 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     if label_column is not None:
         columns = list(label_column)
     elif not any(each.is_label_list for each in table.columns):
+        from bert_tf.data.tables.value_forms import names_split  # Arrow: help needs none
+
         columns = [each.name for each in table.columns if each.binary]
+        columns = [name for name in columns if not names_split(name)]
     else:
         columns = []
     if len(columns) > 1:

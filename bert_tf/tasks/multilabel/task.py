@@ -63,6 +63,11 @@ _LEAST_FREQUENCY = (
 _MOST_LABELS_WITH_PROBABILITIES = 100
 
 
+def _in_shell(separator: str) -> str:
+    """Write a separator as an argument in a shell: '|', and $'\\n' for a line end."""
+    return f"'{separator}'" if separator.isprintable() else f"${separator!r}"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultiLabelTask(LabelTask):
     """A probability for each label, and the labels above a threshold.
@@ -165,7 +170,7 @@ class MultiLabelTask(LabelTask):
             console.warn(
                 f"{source}: {rows:,} of {quantity(labeled, 'row')} with labels have one such as "
                 f"{example!r}; if {separator!r} separates labels, give --label-separator "
-                f"'{separator}' (now {self.label_separator!r})"
+                f"{_in_shell(separator)} (now {self.label_separator!r})"
             )
         elif all(len(one) <= 1 for one in sets):
             console.warn(

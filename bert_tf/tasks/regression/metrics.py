@@ -6,6 +6,7 @@ Measures are by the definitions of SciPy and scikit-learn.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -33,6 +34,31 @@ class RegressionHost(TableHost):
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
         return {"predicted_value": logits[:, 0]}
+
+
+_SENTINEL = re.compile(r"-1|-?9+")  # what people write for a missing number
+
+
+def missing_number(labels: np.ndarray) -> float | None:
+    """Return a number that stands for missing ones: -999 beside 0 to 5.
+
+    It is -1 or nines, several rows have it, and it is farther from all others than these are from
+    each other.
+
+    Args:
+        labels: float [rows].
+    """
+    values, counts = np.unique(labels, return_counts=True)
+    if len(values) < 4:
+        return None
+    for place, gap, others in (
+        (0, values[1] - values[0], values[1:]),
+        (-1, values[-1] - values[-2], values[:-1]),
+    ):
+        is_far = gap > np.ptp(others)
+        if counts[place] > 1 and is_far and _SENTINEL.fullmatch(f"{values[place]:.15g}"):
+            return float(values[place])
+    return None
 
 
 def regression_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:

@@ -22,6 +22,7 @@ from bert_tf.tasks.base.table_task import Student
 from bert_tf.tasks.base.task import ROW_WEIGHTS, Baseline, TaskData
 from bert_tf.tasks.regression.metrics import (
     mean_and_deviation,
+    missing_number,
     regression_metrics,
     warn_of_one_number,
 )
@@ -79,6 +80,12 @@ class RegressionTask(Student):
             console.warn(
                 f"{table.source}: column {self.label_column!r} has numbers with three decimals, "
                 f"such as {max(cells, key=len)}; if these are thousands, leave the points out"
+            )
+        sentinel = missing_number(self.gold(table))
+        if sentinel is not None:
+            console.warn(
+                f"{table.source}: column {self.label_column!r} has {sentinel:g} in several rows, "
+                "far from all others; remove such rows if it stands for a missing value"
             )
         return self.trained_on(table)
 

@@ -89,11 +89,23 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
             "entities_column", names=LISTED_ENTITIES, fits=lambda each: each.kind == "list"
         )
     text = table.find("text_column", names=_TEXT, taken=(entities,))
+    kinds = {each.name: each.kind for each in table.columns}
+    if (
+        tokens is None and text is not None and kinds.get(text) == "list"
+    ):  # words, under a name of texts
+        tokens = text
+        entities = None
     if entities is not None and text is not None:
         return {"text_column": text, "entities_column": entities}
+    tags = table.find("tag_column", names=_TAGS, taken=(tokens,))
+    if tokens is None and text is not None and tags is not None:
+        words = {each.name: each.words for each in table.columns}
+        if words.get(text, -1.0) == words.get(
+            tags
+        ):  # as many tags as words, with blanks between them
+            tokens = text
     if tokens is None:
         raise table.missing("tokens_column", "a list of words")
-    tags = table.find("tag_column", names=_TAGS, taken=(tokens,))
     if tags is None:
         raise table.missing("tag_column", "a list of tags")
     return {"tokens_column": tokens, "tag_column": tags}

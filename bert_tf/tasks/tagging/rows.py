@@ -23,12 +23,12 @@ from bert_tf.data.tables.cells import (
     annotation_fault,
     cell_fault,
     check_columns,
-    export_hint,
     list_in_text,
     value_in_text,
     words_of,
 )
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.header_hints import check_is_no_other, export_hint
 from bert_tf.data.tables.places import Places
 from bert_tf.data.tables.rejects import Reject, column_is_empty, column_is_not_words
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
@@ -81,7 +81,7 @@ def _entities_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText
             listed = [dict(zip(listed, entity, strict=True)) for entity in entities]
     if not isinstance(listed, list | None):
         raise _Unusable(f"column {form.entities!r} is not a list of entities", shortened(listed))
-    spans = sorted(_span(item, text) for item in listed or ())
+    spans = sorted({_span(item, text) for item in listed or ()})
     for one, other in itertools.pairwise(spans):
         (_, end, _), (start, _, _) = one, other
         if end > start:
@@ -120,7 +120,17 @@ def _span(item: Any, text: str) -> tuple[int, int, str]:
         if unit is not None:
             reason = f"{reason}, unless offsets count {unit}; count characters"
         raise _Unusable(reason, detail or shortened(item))
-    return start, end, label
+    return *_without_blanks(text, start, end), label
+
+
+def _without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the place of an entity without the blanks around it, if whole words are left.
+
+    Other blanks are a sign of offsets that count something else than characters.
+    """
+    inner = text[start:end]
+    first, last = end - len(inner.lstrip()), start + len(inner.rstrip())
+    return (first, last) if _is_of_words(text, first, last) else (start, end)
 
 
 def _place_fault(text: str, start: int, end: int, expected: Any) -> tuple[str, str] | None:
@@ -224,6 +234,7 @@ def _has_words(path: str | Path, columns: TagColumns, form: TableForm, block: Ta
     if form.text in block.columns:
         check_columns(path, block.header, block.columns, (form.entities,))
         return False
+    check_is_no_other(path)
     raise UsageError(
         f"{path}: has neither the columns {form.tokens!r} and {form.tags!r} (lists of words and "
         f"tags) nor {form.text!r} and {form.entities!r} (text and spans); it has "
@@ -262,6 +273,7 @@ def _conll_rows(
     if not dialect.has_header:
         raise UsageError(f"{path}: --no-header is for CSV and TSV; CoNLL files have no header")
     dialect.check_no_id_column(path, "sentences of CoNLL files have no columns")
+    check_is_no_other(path)
     sentences = read_conll_sentences(
         path,
         dialect,

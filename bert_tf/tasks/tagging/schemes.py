@@ -345,16 +345,23 @@ def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
     inside = {tag: count for tag, count in counts.items() if tag not in {OUTSIDE, *outside, *marks}}
     readings = _readings(inside, has_outside=len(inside) < len(counts))
     if not readings:
-        # Of tags without a scheme, only the one that most words have.
+        # Of tags without a scheme, only the one that most words have. A mark that more than half
+        # of the words have is no punctuation.
         most = max(counts, key=counts.__getitem__, default=OUTSIDE)
-        return {most: OUTSIDE} if most in outside and OUTSIDE not in counts else {}
+        is_mark = len(counts) > 1 and not any(map(str.isalnum, most))
+        is_mark = is_mark and 2 * counts[most] > sum(counts.values())
+        is_outside = (most in outside or is_mark) and OUTSIDE not in counts
+        return {most: OUTSIDE} if is_outside else {}
     spelled = {tag: _SAME.get(each.letter, each.letter) for tag, each in readings.items()}
     spelled = {
         tag: f"{letter}-{readings[tag].kind}" if readings[tag].kind else letter
         for tag, letter in spelled.items()
     }
+    outside |= marks
+    if not outside and OUTSIDE not in counts:
+        outside |= {tag for tag, each in readings.items() if each.kind == OUTSIDE}  # B-O
     return {tag: new for tag, new in spelled.items() if tag != new} | dict.fromkeys(
-        [*outside, *marks], OUTSIDE
+        outside, OUTSIDE
     )
 
 

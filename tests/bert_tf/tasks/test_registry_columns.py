@@ -20,6 +20,8 @@ CELLS = {
     "structs": lambda n: [{"text": "rain", "answer_start": 4}],
     "named": lambda n: {"text": ["x", "y"], "label": ["A", "B"]},
     "letter": lambda n: "AB"[n % 2],
+    "words": lambda n: f"anna {n} went to oslo",
+    "word tags": lambda n: "B-PER O O O B-LOC",
     "arrays": lambda n: ["{a,b}", "{c}", "{}"][n % 3],
     "angles": lambda n: ["<a><b>", "<c>", "<b>"][n % 3],
     "entities": lambda n: [{"start": 0, "end": 3, "label": "X"}],
@@ -72,6 +74,74 @@ def table(columns, **given):
             },
         ),
         (
+            "multiple-choice",  # MMLU, Kaggle's exams
+            {
+                "id": "id",
+                "prompt": "text",
+                "A": "other",
+                "B": "text",
+                "C": "other",
+                "answer": "letter",
+            },
+            {
+                "context_column": "prompt",
+                "choices_column": ["A", "B", "C"],
+                "label_column": "answer",
+            },
+        ),
+        (
+            "multiple-choice",  # PIQA
+            {"goal": "text", "sol 1": "other", "sol 2": "other", "label": "bit"},
+            {
+                "context_column": "goal",
+                "choices_column": ["sol 1", "sol 2"],
+                "label_column": "label",
+            },
+        ),
+        (
+            "multiple-choice",  # SciQ
+            {
+                "question": "text",
+                "distractor1": "label",
+                "distractor2": "tags",
+                "correct_answer": "id",
+            },
+            {
+                "context_column": "question",
+                "choices_column": ["correct_answer", "distractor1", "distractor2"],
+                "label_column": "correct_answer",
+            },
+        ),
+        (
+            "multiple-choice",  # RACE
+            {"article": "other", "question": "text", "options": "list", "answer": "letter"},
+            {
+                "context_column": "article",
+                "question_column": "question",
+                "choices_column": ["options"],
+                "label_column": "answer",
+            },
+        ),
+        (
+            "classification",  # BoolQ
+            {"question": "text", "passage": "other", "answer": "bit"},
+            {
+                "text_column": "question",
+                "text_pair_column": "passage",
+                "label_column": "answer",
+            },
+        ),
+        (
+            "tagging",  # lists under names of texts and labels
+            {"text": "list", "labels": "list"},
+            {"tokens_column": "text", "tag_column": "labels"},
+        ),
+        (
+            "tagging",  # Kaggle's grouped sentences
+            {"Sentence #": "id", "Sentence": "words", "Tag": "word tags"},
+            {"tokens_column": "Sentence", "tag_column": "Tag"},
+        ),
+        (
             "multilabel",
             {"text": "text", "tags": "arrays"},
             {"text_column": "text", "label_column": "tags"},
@@ -103,7 +173,7 @@ def table(columns, **given):
         ),
         (
             "multilabel",
-            {"id": "id", "comment_text": "text", "toxic": "bit", "insult": "bit"},
+            {"is_train": "bit", "comment_text": "text", "toxic": "bit", "insult": "bit"},
             {"text_column": "comment_text", "label_column": ["toxic", "insult"]},
         ),
         (
@@ -205,3 +275,8 @@ def test_classes_of_inference_are_no_scores():
 def test_rows_of_prodigy_have_their_labels_in_accept():
     columns = {"text": "text", "options": "list", "accept": "repr"}
     assert likely_columns("multilabel", table(columns))["label_column"] == "accept"
+    columns |= {"_input_hash": "id", "answer": "label"}
+    with pytest.raises(
+        UsageError, match="lists of labels, as in 'options', need fine-tuning for any"
+    ):
+        likely_columns("classification", table(columns))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.tables import read_table
 
 NO_HEADER = "give --no-header and the columns by number"
@@ -48,6 +48,24 @@ def test_a_single_column_may_be_several(tmp_path, name, header, advice):
     assert advice in str(raised.value) and "did you mean" not in str(raised.value)
     with pytest.raises(UsageError, match="no column 'texts'; it has "):
         read_table(path, text_columns=["texts"])
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "said"),
+    [
+        ("<!DOCTYPE html>\n<html></html>\n", InputError, "is an HTML page"),
+        ('<?xml version="1.0"?>\n<a/>\n', InputError, "is XML"),
+        ("#FORMAT=WebAnno TSV 3.3\n\n1-1\t0-4\tanna\n", InputError, "is WebAnno TSV"),
+        ("+---+---+\n| text | b |\n", InputError, "is a table drawn for a terminal"),
+        ("\ufeffReport\n\nid;text\n1;a\n", UsageError, "line 3 has 'text': remove the lines"),
+        ("# by a tool\n# 2024\ntext,label\n", UsageError, "line 3 has 'text'"),
+    ],
+)
+def test_files_of_another_kind_and_titles_are_named(tmp_path, content, kind, said):
+    path = tmp_path / "a.csv"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(kind, match=said):
+        read_table(path, text_columns=["text"])
 
 
 def test_ten_columns_are_listed(tmp_path):

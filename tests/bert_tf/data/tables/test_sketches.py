@@ -49,10 +49,10 @@ def test_texts_without_spaces_are_texts():
     assert not sketch(["a1b2", "c3d4"]).is_text
 
 
-@pytest.mark.parametrize("separator", ["|", ";", ","])
+@pytest.mark.parametrize("separator", ["|", ";", ",", "/", "\n", "\t", " & ", "::", "、", " "])
 def test_what_separates_labels(separator):
     cells = [f"red{separator}blue", "red", f"blue{separator}green", "green", "red", "blue"]
-    assert sketch(cells).separator == separator
+    assert sketch(cells).separator == (separator.strip(" ") or " ")
     assert (
         sketch([f"a long text{separator} with pieces of its own {n}" for n in range(9)]).separator
         is None
@@ -124,3 +124,30 @@ def test_a_first_line_like_the_rows_is_no_header(first, rows):
 def test_names_that_are_also_cells_make_no_row(first):
     rows = [dict.fromkeys(first, "spam"), dict.fromkeys(first, "spam"), dict.fromkeys(first, "")]
     check_first_line("t.csv", first, rows)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [f"{day:02}/{month:02}/2024" for day in range(1, 6) for month in range(1, 6)],
+        ["N/A", "yes", "no"] * 5,
+        ["credit card", "debit card"] * 5,
+        ["R&B", "rock"] * 5,
+    ],
+)
+def test_dates_and_names_are_no_lists(cells):
+    assert sketch(cells).separator is None
+
+
+def test_objects_of_zeros_and_ones_are_lists_of_labels():
+    assert sketch([{"a": 1.0, "b": 0.0}, {"a": 0.0, "b": 1.0}]).is_label_list
+    assert sketch(['{"a": 1}', '{"b": 0}']).is_label_list
+    assert not sketch([{"id": "x"}, {"id": "y"}]).is_label_list
+
+
+def test_the_line_below_titles_is_named(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Export 2024,,\n,,\nBody,Label\na b,x\n")
+    table = TableSketch(path=str(path), columns=sketch_columns(["Export 2024"], []))
+    with pytest.raises(UsageError, match="line 3 has 'Label': remove the lines above it"):
+        table.column("label_column", "a label", names=("label",), rank=lambda each: 0)

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from bert_tf.data.tables.value_forms import (
     angled_labels,
+    are_scores,
     are_truths,
     is_blob,
     is_cut,
     is_split,
+    joined_labels,
     lists_of_databases,
     numbers_of_truths,
     postgres_array,
@@ -162,3 +164,39 @@ def test_words_for_yes_and_no_are_numbers():
     assert numbers_of_truths(["True", "false", " yes"]) == ["1", "0", "1"]
     for others in (["1", "0"], ["-1", "1"], ["True", "0.5"], ["true", ""]):
         assert numbers_of_truths(others) == others
+
+
+def test_negations_are_numbers():
+    assert numbers_of_truths(["dup", "not dup", "Dup "]) == ["1", "0", "1"]
+    assert numbers_of_truths(["irrelevant", "relevant"]) == ["0", "1"]
+    assert numbers_of_truths(["ja", "nein"]) == ["1", "0"]
+    for others in (["cat", "dog"], ["positive", "negative"], ["a", "not b"]):
+        assert numbers_of_truths(others) == others
+
+
+def test_a_mark_at_the_end_looks_alike():
+    assert skeleton("room.") == skeleton("Room") and skeleton("...") == "..."
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["0.0", "4.75", ""], True),
+        ([-0.5, 1.0], True),
+        ([0, 1, 2, 3], True),
+        ([1, 5], True),
+        ([12, 17, 25], False),
+        ([1999, 2001], False),
+        (["a", "1"], False),
+        ([120.5, 3.25], False),
+        ([0.5], False),
+    ],
+)
+def test_scores(values, expected):
+    assert are_scores(values) is expected
+
+
+def test_labels_that_join_others():
+    labels = ["garden", "room", "garden|room", "garden, room", "rock & roll", "garden room"]
+    found = [joined_labels(label, labels) for label in labels]
+    assert found == [None, None, "|", ",", None, " "]

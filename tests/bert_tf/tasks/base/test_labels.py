@@ -11,6 +11,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.tasks.base.labels import (
     LabelRows,
     label_table,
+    labels_of_several,
     rarest_labels,
     sorted_labels,
     suspicious_labels,
@@ -89,10 +90,18 @@ def test_other_labels_are_not(pair):
     assert lines == []
 
 
-@pytest.mark.parametrize("label", ["N/A", "nan", "NULL", "None", " - ", "#N/A", "?"])
+@pytest.mark.parametrize(
+    "label", ["N/A", "nan", "NULL", "None", " - ", "#N/A", "?", "Unlabeled", "#REF!", "(blank)"]
+)
 def test_labels_that_look_like_missing_values_are_named(label):
     (line,) = suspicious_labels(rows_of("x", "x", label, label))
     assert f"{label!r} (2 rows, first at line 4) is a label, though it looks like a missing" in line
+
+
+def test_labels_that_join_others_are_named():
+    (line,) = labels_of_several(rows_of("garden", "room", "garden|room", "rock & roll"))
+    assert "'garden|room' (1 row, line 4) is several labels with '|' between them" in line
+    assert "fine-tune for any number of labels" in line
 
 
 def test_a_class_of_one_row_is_named_with_its_line():

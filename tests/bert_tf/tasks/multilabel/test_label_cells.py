@@ -61,7 +61,7 @@ def test_another_separator():
 
 @pytest.mark.parametrize(
     "cell",
-    ['[["a"]]', '["a", null]', '[{"a": 1}]', '["a", ""]', '[" "]', "[a, b]", '{"a": 2}', "[['a']]"],
+    ['[["a"]]', '["a", null]', '[{"a": 1}]', '["a", ""]', '[" "]', '{"a": 2}', "[['a']]"],
 )
 def test_lists_of_something_else_are_rejected_with_their_line(cell):
     assert listed(["a", cell]) == (
@@ -97,6 +97,19 @@ def test_a_list_that_was_cut_is_no_label():
 def test_lists_that_databases_write(cells):
     assert listed(cells) == ([("b", "a"), (), ("b c",), (), ("a", "it's, so")], [])
     assert listed(cells, separator=",")[0][0] == ("b", "a")
+
+
+def test_lists_that_spark_and_java_write():
+    assert listed(["[b, a]", "", "[b c]", "[]"]) == ([("b", "a"), (), ("b c",), ()], [])
+    assert listed(["WrappedArray(b, a)", "List(c)"])[0] == [("b", "a"), ("c",)]
+    assert listed(["[1, 2]", "[2]"])[0] == [("1", "2"), ("2",)]
+    assert len(listed(["x", "[b, [a]]"])[1]) == 1
+
+
+def test_quotes_around_all_labels_are_not_theirs():
+    assert listed(['"b";"a"', "", '"c"'], separator=";")[0] == [("b", "a"), (), ("c",)]
+    assert listed(["'b'|a"])[0] == [("'b'", "a")]
+    assert listed(['"b","a"'])[0] == [('"b","a"',)]  # with another separator
 
 
 def test_brackets_of_some_cells_are_no_lists():
@@ -183,6 +196,11 @@ def test_a_column_of_each_label():
         ([["a"], ["a, b"], ["b"], []], (",", 1, "a, b")),
         ([["a; b"], ["b; c"], ["c"]], (";", 2, "a; b")),
         ([["film, or play"], ["city"]], None),
+        ([["a b"], ["b"], ["a"]], (" ", 1, "a b")),
+        ([["credit card"], ["debit card"], ["card"]], None),
+        ([["a\nb"], ["b"]], ("\n", 1, "a\nb")),
+        ([["a::b"], ["b"]], ("::", 1, "a::b")),
+        ([["甲、乙"], ["乙"]], ("、", 1, "甲、乙")),
         ([["a"], ["b"]], None),
     ],
 )

@@ -9,6 +9,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.tasks.regression.metrics import (
     mean_and_deviation,
+    missing_number,
     warn_of_one_number,
 )
 
@@ -41,3 +42,20 @@ def test_evaluation_rows_of_one_number_are_worth_a_warning():
     assert stream.getvalue() == ""
     warn_of_one_number(np.array([2.0, 2.0]), "t", "c", Console(stream))
     assert "t: column 'c' holds 2 in every row, so correlations" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([-999, 0, 1, 2, 5, -999], -999),
+        ([0, 99, 1, 2, 3, 99], 99),
+        ([-1, 0.2, 0.3, 0.4, -1], -1),
+        ([-1, 0, 1, 2, 3, -1], None),
+        ([-999, 0, 1, 2, 5], None),
+        ([1000, 0, 1, 2, 1000], None),
+        ([9, 9, 8, 7, 5, 1], None),
+        ([1, 1, 2], None),
+    ],
+)
+def test_numbers_that_stand_for_missing_ones(numbers, expected):
+    assert missing_number(np.array(numbers, float)) == expected

@@ -48,7 +48,15 @@ def test_tags_are_written_as_the_schemes_have_them(tags, usual):
 def test_of_tags_without_a_scheme_the_one_of_most_words_may_be_outside():
     assert usual_spellings({"0": 9, "PER": 3, "LOC": 1}) == {"0": "O"}
     assert usual_spellings({"other": 2, "PER": 3}) == {}
+    assert usual_spellings({"_": 9, "PER": 3, "LOC": 1}) == {"_": "O"}
+    assert usual_spellings({".": 3, "NN": 5, "VB": 4}) == {}
+    assert usual_spellings({"-": 9}) == {}
     assert usual_spellings({}) == {}
+
+
+def test_a_type_named_o_is_outside_where_nothing_else_is():
+    assert usual_spellings({"B-O": 9, "B-PER": 2, "I-PER": 1}) == {"B-O": "O"}
+    assert usual_spellings({"B-O": 9, "B-PER": 2, "O": 1}) == {}
 
 
 def test_a_few_other_tags_do_not_hide_a_form():

@@ -69,6 +69,20 @@ def test_entities_as_objects_lists_and_json_text(tmp_path):
     assert marked(found) == [[("Ada Lovelace", "per"), ("London", "loc")]] * 3 + [[]]
 
 
+def test_blanks_at_ends_and_repeated_entities_do_not_count(tmp_path):
+    lists = [[3, 16, "per"], [4, 17, "per"], [18, 25, "loc"]]
+    text = "née Ada Lovelace , London"
+    rows = [{"text": text, "entities": each} for each in ([lists[0], lists[2]], [lists[1]] * 2)]
+    found = read_tagged_texts(write_rows(tmp_path / "a.jsonl", rows), COLUMNS)
+    assert marked(found) == [
+        [("Ada Lovelace", "per"), ("London", "loc")],
+        [("Ada Lovelace", "per")],
+    ]
+    cut = [{"text": text, "entities": [[5, 17, "per"]]}]  # counted from 1
+    found = read_tagged_texts(write_rows(tmp_path / "b.jsonl", cut), COLUMNS)
+    assert marked(found) == [[("da Lovelace ", "per")]]
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [

@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.data.tables.detectors import ROW_DETECTORS
+from bert_tf.data.tables.detectors.rows import ROW_DETECTORS
 from bert_tf.data.tables.judged import (
     Detector,
     ReadValues,
@@ -77,7 +77,7 @@ SOUND = {
     ),
     "cut entities": rows(  # as annotated, whatever counts them
         texts={"text": [EMOJI + text for text in TEXTS]},
-        entities=entities([EMOJI + text for text in TEXTS], lambda text, place: place - 1),
+        entities=entities([EMOJI + text for text in TEXTS], lambda text, place: place - 3),
     ),
     "other columns": rows(
         texts={"text": TEXTS},
@@ -88,8 +88,26 @@ SOUND = {
         texts={"anchor": TEXTS, "positive": TEXTS},
         pairs_match=True,
         used=("anchor", "positive"),
-        others={"id": range(40), "source": ["a", "b"] * 20, "checked": [True] * 40},
+        others={
+            "id": range(40),
+            "source": ["a", "b"] * 20,
+            "checked": [True] * 40,
+            "length": [3, 4, 5] * 10,
+            "year": [1999, 2001] * 20,
+            "note": ["no", "nonsense"] * 20,
+        },
     ),
+    "other letters": rows(
+        texts={
+            "text": [
+                *("É… À” Ü‘ SÃO PAULO – NÃO! Ñandú", "20 °C, 5 µm ± 1 £", "Привет, мир… «да»", "©"),
+                *(r"C:\new\table", r"\nu = \theta", "a & b; c < d", "none of them", "b'", "1984?"),
+            ]
+            * 4
+        },
+        labels=LABELS,
+    ),
+    "quoted names": rows(texts={"text": TEXTS}, labels=["'Hamlet'", "a", "''"] * 10),
 }
 
 
@@ -124,6 +142,20 @@ def encoded(form):
 
 def base64_of(text):
     return base64.b64encode(text.encode()).decode()
+
+
+def garbled(word, encoding):
+    """Adds a word whose UTF-8 was read in another encoding."""
+    return lambda text: f"{text} {word.encode().decode(encoding)}"
+
+
+def shifted(start, end):
+    """Entities whose first and last places are off by so much; none begins a text."""
+    right = entities(TEXTS)
+    chosen = right.starts > 2
+    return Spans(
+        rows=right.rows[chosen], starts=right.starts[chosen] + start, ends=right.ends[chosen] + end
+    )
 
 
 UMLAUTS = [f"Über {text} am Ölfeld" for text in TEXTS]
@@ -165,6 +197,18 @@ DAMAGED = {
         of_words(lambda words: [f"7-{number + 1}" for number in range(len(words))]),
         of_words(lambda words: [str(number + 100) for number in range(len(words))]),
     ],
+    "tags as words": [
+        of_words(lambda words: ["B-PER" if word == "anna" else "O" for word in words]),
+        of_words(lambda words: ["S_LOC" if word == "oslo" else "O" for word in words]),
+    ],
+    "several tags": [
+        rows(words=WORDS, labels=["O", "B-PER|I-ORG", "B-PER"]),
+        rows(words=WORDS, labels=["O", "B-PER;B-ORG;I-LOC"]),
+    ],
+    "quoted labels": [
+        with_labels(["'garden'", "'kitchen'"] * 9),
+        with_labels(['"garden"', '"kitchen"'] * 9, has_label_lists=True),
+    ],
     "pieces": [
         of_words(lambda words: [each for word in words for each in (word, "##s")]),
         of_words(lambda words: [*words, "##ing"]),
@@ -190,12 +234,39 @@ DAMAGED = {
             entities=entities([EMOJI + text for text in TEXTS], utf8),
         ),
     ],
+    "shifted offsets": [
+        rows(texts={"text": TEXTS}, entities=shifted(start, end))
+        for start, end in ((0, -1), (1, 0), (1, 1), (-1, -1), (-2, -2))
+    ],
     "base64": [
         encoded(base64_of),
         encoded(lambda text: text.encode().hex()),
         encoded(lambda text: base64_of(text).rstrip("=")),
         rows(texts={"text": [base64_of(text) for text in TEXTS]}),
     ],
+    "no words": [
+        rows(texts={"text": [form(n) for n in range(20)]})
+        for form in (
+            *(str, "1.{}".format, "https://a.org/{}".format, "audio/clip_{}.wav".format),
+            *('["a", "b {}"]'.format, "{{'a': {}}}".format),
+        )
+    ],
+    "missing texts": [
+        rows(texts={"text": [*TEXTS, word]}) for word in ("nan", "NaN", "None", "\\N", "#N/A")
+    ],
+    "garbled texts": [
+        encoded(garbled(word, encoding))
+        for word, encoding in (
+            *(("Küche", "cp1252"), ("Küche", "latin-1"), ("it’s", "cp1252"), ("“so”", "latin-1")),
+            *(("20 °C", "cp1252"), ("лампа", "latin-1"), ("🙂", "cp1252"), ("台所", "latin-1")),
+        )
+    ]
+    + [encoded(lambda text: f"{text} K\ufffdche")],
+    "escaped texts": [
+        encoded(("{}" + escape).format)
+        for escape in (r"d\u00e9", r".\nThe end", " &amp; so", "<br />it", "</p>", r"caf\xe9")
+    ]
+    + [encoded(lambda text: str(text.encode()))],
     "unused splits": [
         with_others(is_valid=["False", "True"] * 20),
         with_others(is_test=[0, 1] * 20),
@@ -218,10 +289,23 @@ DAMAGED = {
         judged("gold", ["yes", "No", ""] * 20),
         judged("dup", ["1.0", "0.0"] * 20),
         judged("polarity", [-1, 1] * 20),
+        judged("verdict", ["match", "no_match"] * 20),
+        judged("verdict", ["dup", "not dup", None] * 20),
+        judged("kind", ["relevant", "irrelevant"] * 20),
+        judged("gleich", ["ja", "nein"] * 20),
+        judged("same", ["是", "否"] * 20),
+    ],
+    "classified pairs": [
+        judged("label", ["entailment", "neutral"] * 20),
+        judged("gold", ["Entailment", "neutral", "contradiction", "-"] * 10),
     ],
     "scored pairs": [
         judged("human_score", [0.5, 3] * 20),
-        judged("label", ["entailment", "neutral"] * 20),
+        judged("relatedness", ["0.0", "4.8", "5.0"] * 13),
+        judged("cos", [-0.25, 0.5, 1.0] * 13),
+        judged("grade", [0, 1, 2, 3] * 10),
+        judged("level", ["0", "5"] * 20),
+        judged("pair_type", ["positive", "negative"] * 20),
     ],
 }
 
@@ -238,7 +322,7 @@ def test_every_detector_has_damaged_rows():
 
 
 def test_every_detector_is_documented():
-    page = (Path(__file__).parents[4] / "docs" / "tables.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[5] / "docs" / "tables.md").read_text(encoding="utf-8")
     rows = {
         name.strip(): line
         for line in page.splitlines()

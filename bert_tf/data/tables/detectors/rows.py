@@ -6,29 +6,37 @@ Each looks at one thing that a person would notice:
 |---|---|
 | labels, tags | lists that nobody has parsed, brackets and quotes that pair up across them |
 | words | lists, numbers 1, 2, 3, pieces of WordPiece, sentences without an end |
-| texts | base64 between texts |
+| texts | see `texts` |
 | entities | offsets in units other than characters |
-| columns that are not read | splits, second texts, judgments of pairs |
+| columns that are not read | see `columns` |
 """
 
 from __future__ import annotations
 
+import collections
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.wording import quantity, shortened
-from bert_tf.data.tables.judged import Detector, Found, ReadValues, Severity, spread
+from bert_tf.base.wording import shortened
+from bert_tf.data.tables.detectors.columns import COLUMN_DETECTORS
+from bert_tf.data.tables.detectors.texts import TEXT_DETECTORS
+from bert_tf.data.tables.judged import (
+    Detector,
+    Found,
+    ReadValues,
+    Severity,
+    counted,
+    spread,
+)
 from bert_tf.data.tables.value_forms import (
     PIECE,
-    are_truths,
-    is_blob,
     is_cut,
     is_label_list,
-    is_split,
-    second_text,
+    is_quoted,
 )
 
 _OPENING, _CLOSING, _QUOTES = "[({<", "])}>", "'\"`"
@@ -42,19 +50,11 @@ _FEWEST_NUMBERS = 3  # of a sentence; `1 2` may be its words
 _LONGEST_SENTENCE = 150  # words; in newspapers and treebanks 1 of 1,000 sentences is longer
 _IN_LONG_SENTENCES = 0.1  # of the words
 _PIECES = 0.01  # of the words
-_FEWEST_BLOBS, _BLOBS = 2, 0.005  # number and share of texts
+_TAG = re.compile(r"[BIESLUM][-_]\w.*")
+_TAGS_AS_WORDS = 0.5
+_SEVERAL_TAGS = re.compile(r"[BI]-[^|;,]+(?:[|;,][BI]-[^|;,]+)+")
 _FEWEST_ENTITIES = 3  # that tell units apart
 _MANY_CUT, _FEW_CUT = 0.5, 0.1  # of entities: nearly all in wrong units, hardly any in right ones
-_NAMES_OF_JUDGMENTS = frozenset(  # names, and last words of names
-    (
-        *("score", "similarity", "label", "labels", "duplicate", "match", "relevance", "quality"),
-        *("paraphrase", "target", "class", "y", "judgment", "rating"),
-    )
-)
-
-
-def _counted(part: int, whole: int, noun: str) -> str:
-    return f"{part:,} of {quantity(whole, noun)}"
 
 
 def _several_labels(values: ReadValues) -> Found | None:
@@ -72,7 +72,7 @@ def _listed_labels(values: ReadValues) -> Found | None:
     if not lists:
         return None
     count = sum(values.label_counts[label] for label in lists)
-    return {"count": _counted(count, len(values.labels), "label"), "example": shortened(lists[0])}
+    return {"count": counted(count, len(values.labels), "label"), "example": shortened(lists[0])}
 
 
 def _halves_of_lists(values: ReadValues) -> Found | None:
@@ -114,7 +114,7 @@ def _listed_words(values: ReadValues) -> Found | None:
     if len(lists) > _ROWS_OF_LISTS * len(sentences):
         return {"first": shortened(lists[0][0]), "last": shortened(lists[0][-1])}
     words = [word for each in sentences for word in each]
-    quoted = [word for word in words if _is_quoted(word.strip(",;[](){}"))]
+    quoted = [word for word in words if is_quoted(word.strip(",;[](){}"))]
     if len(quoted) > _WORDS_IN_QUOTES * len(words):
         return {"first": shortened(quoted[0]), "last": shortened(quoted[-1])}
     return None
@@ -128,10 +128,6 @@ def _is_list(words: Sequence[str]) -> bool:
     return ends_well and all(word.endswith((",", ";")) for word in words[:-1])
 
 
-def _is_quoted(word: str) -> bool:
-    return len(word) > 2 and word[0] == word[-1] and word[0] in _QUOTES
-
-
 def _numbered_words(values: ReadValues) -> Found | None:
     if values.is_words_column_given:
         return None
@@ -141,7 +137,7 @@ def _numbered_words(values: ReadValues) -> Found | None:
     if len(longest) < _FEWEST_NUMBERS or sum(map(len, counting)) <= _NUMBERED_WORDS * words:
         return None
     return {
-        "count": _counted(len(counting), len(values.words), "sentence"),
+        "count": counted(len(counting), len(values.words), "sentence"),
         "example": ", ".join(longest[:_FEWEST_NUMBERS]),
     }
 
@@ -163,7 +159,7 @@ def _long_sentences(values: ReadValues) -> Found | None:
         return None
     longest = int(np.argmax(lengths))
     return {
-        "count": _counted(int(is_long.sum()), len(lengths), "sentence"),
+        "count": counted(int(is_long.sum()), len(lengths), "sentence"),
         "most": f"{_LONGEST_SENTENCE}",
         "words": f"{lengths[longest]:,}",
         "line": f"{values.places.at(values.lines[longest])}",
@@ -175,17 +171,33 @@ def _pieces(values: ReadValues) -> Found | None:
     pieces = [word for word in words if PIECE.fullmatch(word)]
     if len(pieces) <= _PIECES * len(words):
         return None
-    return {"count": _counted(len(pieces), len(words), "word"), "example": shortened(pieces[0])}
+    return {"count": counted(len(pieces), len(words), "word"), "example": shortened(pieces[0])}
 
 
-def _blobs(values: ReadValues) -> Found | None:
-    for column, texts in values.texts.items():
-        chosen = [texts[row] for row in spread(len(texts))]
-        blobs = [text for text in chosen if is_blob(text)]
-        if len(blobs) >= max(_FEWEST_BLOBS, _BLOBS * len(chosen)):
-            count = _counted(len(blobs), len(chosen), "text")
-            return {"column": repr(column), "count": count, "example": shortened(blobs[0], 40)}
-    return None
+def _quoted_labels(values: ReadValues) -> Found | None:
+    labels = list(values.label_counts)
+    if values.words or len(labels) < 2 or not all(map(is_quoted, labels)):
+        return None
+    return {"first": labels[0], "second": labels[1]}
+
+
+def _tags_as_words(values: ReadValues) -> Found | None:
+    """Words that are tags such as O and B-PER: the columns are the other way round."""
+    words = collections.Counter(word for each in values.words for word in each)
+    tags = [word for word in words if word == "O" or _TAG.fullmatch(word)]
+    if len(tags) < 2 or sum(words[tag] for tag in tags) < _TAGS_AS_WORDS * words.total():
+        return None
+    return {"example": ", ".join(tags[:_FEWEST_NUMBERS])}
+
+
+def _several_tags(values: ReadValues) -> Found | None:
+    if not values.words:
+        return None
+    tags = [tag for tag in values.label_counts if _SEVERAL_TAGS.fullmatch(tag)]
+    if not tags:
+        return None
+    count = sum(values.label_counts[tag] for tag in tags)
+    return {"count": counted(count, len(values.labels), "word"), "example": shortened(tags[0])}
 
 
 def _units(width: Callable[[np.ndarray], np.ndarray]) -> Callable[[ReadValues], Found | None]:
@@ -196,7 +208,7 @@ def _units(width: Callable[[np.ndarray], np.ndarray]) -> Callable[[ReadValues], 
     """
 
     def find(values: ReadValues) -> Found | None:
-        counted = 0
+        entities = 0
         cut = 0
         still_cut = 0
         example = ""
@@ -207,7 +219,7 @@ def _units(width: Callable[[np.ndarray], np.ndarray]) -> Callable[[ReadValues], 
             places = np.concatenate([[0], np.cumsum(widths)])  # of each character, in units
             is_later = starts > int(np.argmax(widths > 1))
             for start, end in zip(starts[is_later].tolist(), ends[is_later].tolist(), strict=True):
-                counted += 1
+                entities += 1
                 shifted = np.searchsorted(places, [start, end])
                 is_between = (places[np.minimum(shifted, len(text))] != [start, end]).any()
                 if is_between or is_cut(text, *shifted.tolist()):
@@ -215,13 +227,66 @@ def _units(width: Callable[[np.ndarray], np.ndarray]) -> Callable[[ReadValues], 
                 if is_cut(text, start, end):
                     cut += 1
                     example = example or text[start:end]
-        if counted < _FEWEST_ENTITIES or cut <= _MANY_CUT * counted:
+        if entities < _FEWEST_ENTITIES or cut <= _MANY_CUT * entities:
             return None
-        if still_cut > _FEW_CUT * counted:
+        if still_cut > _FEW_CUT * entities:
             return None
-        return {"count": _counted(cut, counted, "entity"), "example": shortened(example)}
+        return {"count": counted(cut, entities, "entity"), "example": shortened(example)}
 
     return find
+
+
+class _Shift(NamedTuple):
+    """A mistake in counting the characters of an entity.
+
+    Attributes:
+        start, end: what to add to the offsets.
+        meant: what they count, to follow "if".
+    """
+
+    start: int
+    end: int
+    meant: str
+
+
+_SHIFTS = (
+    _Shift(0, 1, "ends were the last characters of entities: add 1 to each"),
+    _Shift(
+        -1,
+        0,
+        "characters were counted from 1, and ends were the last ones: subtract 1 from each start",
+    ),
+    _Shift(-1, -1, "characters were counted from 1: subtract 1 from starts and ends"),
+    _Shift(1, 1, "texts had lost their first character: add 1 to starts and ends"),
+    _Shift(2, 2, "texts had lost their first two characters: add 2 to starts and ends"),
+)
+
+
+def _shifted_offsets(values: ReadValues) -> Found | None:
+    """Find offsets that are all off by one or two."""
+    counted_ones = 0
+    cut = 0
+    still_cut = np.zeros(len(_SHIFTS), np.int64)
+    example = ""
+    for text, starts, ends in _texts_with_entities(values):
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            counted_ones += 1
+            if is_cut(text, start, end):
+                cut += 1
+                example = example or text[start:end]
+            still_cut += [
+                is_cut(text, max(0, start + shift.start), end + shift.end) for shift in _SHIFTS
+            ]
+    if counted_ones < _FEWEST_ENTITIES or cut <= _MANY_CUT * counted_ones:
+        return None
+    best = int(still_cut.argmin())
+    if still_cut[best] > _FEW_CUT * counted_ones:
+        return None
+    return {
+        "count": counted(cut, counted_ones, "entity"),
+        "example": shortened(example),
+        "meant": _SHIFTS[best].meant,
+    }
 
 
 def _texts_with_entities(values: ReadValues) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -243,52 +308,6 @@ def _utf16_units(points: np.ndarray) -> np.ndarray:
 def _utf8_bytes(points: np.ndarray) -> np.ndarray:
     """Return the bytes of code points in UTF-8, int64 [n]."""
     return 1 + (points > 0x7F) + (points > 0x7FF) + (points > 0xFFFF)
-
-
-def _unused_splits(values: ReadValues) -> Found | None:
-    for name, cells in values.others.items():
-        if is_split(name, cells):
-            found = sorted({str(cell).strip().lower() for cell in cells if cell not in (None, "")})
-            kinds = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
-            return {"column": repr(name), "kinds": kinds}
-    return None
-
-
-def _unused_second_text(values: ReadValues) -> Found | None:
-    if not values.may_be_pair:
-        return None
-    first = next(iter(values.texts), "")
-    second = second_text(first, values.others.keys())
-    if second is None or not any(str(cell or "").strip() for cell in values.others[second]):
-        return None
-    return {"first": repr(first), "second": repr(second), "column": second}
-
-
-def _judged_pairs(values: ReadValues) -> Found | None:
-    """Find a column that says which pairs match, though all are taken as matches."""
-    if not values.pairs_match:
-        return None
-    for name, cells in values.others.items():
-        if are_truths(cells) and not is_split(name, cells):
-            return {"quoted": repr(name), "column": name, **_text_columns(values)}
-    return None
-
-
-def _scored_pairs(values: ReadValues) -> Found | None:
-    """Find a column whose name promises scores, though all pairs are taken as matches."""
-    if not values.pairs_match:
-        return None
-    for name, cells in values.others.items():
-        last_word = re.split(r"[\W_]+", name.lower())[-1]
-        is_judgment = bool({name.lower(), last_word} & _NAMES_OF_JUDGMENTS)
-        if is_judgment and len({str(cell) for cell in cells if cell not in (None, "")}) > 1:
-            return {"quoted": repr(name)}
-    return None
-
-
-def _text_columns(values: ReadValues) -> dict[str, str]:
-    first, second, *_ = values.used
-    return {"first": first, "second": second}
 
 
 ROW_DETECTORS: tuple[Detector[ReadValues], ...] = (
@@ -338,6 +357,30 @@ ROW_DETECTORS: tuple[Detector[ReadValues], ...] = (
         find=_numbered_words,
     ),
     Detector(
+        name="tags as words",
+        severity=Severity.ERROR,
+        error=UsageError,
+        message="words are tags ({example}, …)",
+        remedy="name the column of the words, --tokens-column 2, and that of the tags, "
+        "--tag-column 1 (in tables by their names)",
+        find=_tags_as_words,
+    ),
+    Detector(
+        name="several tags",
+        severity=Severity.WARNING,
+        message="{count} have several tags, such as {example}, which are read as a type of their "
+        "own",
+        remedy="keep one tag of each word, that of the outer entity, say",
+        find=_several_tags,
+    ),
+    Detector(
+        name="quoted labels",
+        severity=Severity.WARNING,
+        message="all labels have quotes, such as {first} and {second}, which belong to them here",
+        remedy='write cells with commas as CSV does, "a, b", and the others without quotes',
+        find=_quoted_labels,
+    ),
+    Detector(
         name="pieces",
         severity=Severity.WARNING,
         message="{count} begin with '##', such as {example}, as the pieces of WordPiece do; the "
@@ -371,41 +414,13 @@ ROW_DETECTORS: tuple[Detector[ReadValues], ...] = (
         find=_units(_utf8_bytes),
     ),
     Detector(
-        name="base64",
-        severity=Severity.WARNING,
-        message="column {column} holds base64 or hexadecimal digits in {count}, such as {example}",
-        remedy="decode them, or remove such rows",
-        find=_blobs,
-    ),
-    Detector(
-        name="unused splits",
-        severity=Severity.WARNING,
-        message="all rows are used, whatever {column} is ({kinds})",
-        remedy="split the file",
-        find=_unused_splits,
-    ),
-    Detector(
-        name="unused second text",
-        severity=Severity.WARNING,
-        message="{first} is read without {second}",
-        remedy="for pairs of texts give --text-pair-column {column}",
-        find=_unused_second_text,
-    ),
-    Detector(
-        name="judged pairs",
+        name="shifted offsets",
         severity=Severity.ERROR,
-        error=UsageError,
-        message="column {quoted} is not used: the loss takes every row as a match, also those "
-        "where it says no",
-        remedy="learn from it with --loss cosent --text-column {first} --text-pair-column "
-        "{second} --label-column {column}, or remove the column and the rows that do not match",
-        find=_judged_pairs,
+        message="{count} begin or end inside of a word ({example}), and hardly any would if "
+        "{meant}",
+        remedy="offsets are those of the first character, from 0, and of the one after the last",
+        find=_shifted_offsets,
     ),
-    Detector(
-        name="scored pairs",
-        severity=Severity.WARNING,
-        message="column {quoted} is not used: the loss takes every row as a match",
-        remedy="--loss cosent learns from a column of numbers",
-        find=_scored_pairs,
-    ),
+    *TEXT_DETECTORS,
+    *COLUMN_DETECTORS,
 )

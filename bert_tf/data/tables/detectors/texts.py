@@ -1,0 +1,128 @@
+"""Detectors for texts that are no texts of people, or not as people wrote them.
+
+Missing values, base64 between texts, characters of a wrong encoding, escapes and markup.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from bert_tf.base.wording import shortened
+from bert_tf.data.tables.cells import value_in_text
+from bert_tf.data.tables.judged import Detector, Found, ReadValues, Severity, counted, spread
+from bert_tf.data.tables.value_forms import is_blob
+
+_FEWEST_BLOBS, _BLOBS = 2, 0.005  # number and share of texts
+_MISSING_TEXTS = frozenset(("nan", "none", "null", "<na>", "n/a", "#n/a", r"\n"))
+# What UTF-8 becomes if it is read as Latin-1 or cp1252 and written again: `Ã¤`, `â€™`, `Ð»`. Marks
+# that end words in capitals, as in `É…` and `À”`, are left out.
+_GARBLED = re.compile(
+    r"[ÂÃÐÑÎÏØÙ][\x80-\xbf‘“€ŠšŒœŽžŸƒ‚„†‡ˆ‰‹›•˜™]|â(?:€[\x80-\xbf™œ“”˜\x9d¦]|\x80)"
+    r"|ð(?:Ÿ|\x9f)|[ä-ï][\x80-\xbf][\x80-\xbf]|\ufffd"
+)
+_FEWEST_GARBLED, _SHARE_GARBLED = 2, 0.01  # number and share of texts
+# Line ends, letters and marks as JSON, Python, HTML or a URL write them.
+_ESCAPED = re.compile(
+    r"(?<![\\\w:])\\[nrt](?=[A-Z\s\\]|$)|[.!?,;]\\n|\\u[0-9a-f]{4}|\\x[89a-f][0-9a-f]"
+    r"|&(?:amp|lt|gt|quot|nbsp|#39|#x27);|</(?:p|div|span|a|b|i|li|td)>|<br ?/?>"
+    r"|^b(?:'.*'|\".*\")$",
+    re.DOTALL,
+)
+_NO_WORDS = re.compile(
+    r"[+-]?\d+([.,]\d+)*|https?://\S+|(?:[\w.-]*/)*[\w-]+\.(?:txt|json|html?|pdf|xml|wav|mp3|jpe?g|png)"
+)
+_LONGEST_LIST = 10_000  # characters, that are parsed
+_FEWEST_NO_WORDS, _SHARE_NO_WORDS = 5, 0.5
+_FEWEST_ESCAPED, _SHARE_ESCAPED = 2, 0.05
+
+
+def _in_texts(
+    find: Callable[[str], str | None], *, fewest: int, share: float
+) -> Callable[[ReadValues], Found | None]:
+    """Make a detector of columns in whose texts something is found.
+
+    Args:
+        find: returns what is wrong with a text, to be shown; None if nothing is.
+        fewest: number of such texts that it takes.
+        share: fraction of the texts that it takes, too.
+    """
+
+    def look(values: ReadValues) -> Found | None:
+        for column, texts in values.texts.items():
+            chosen = [texts[row] for row in spread(len(texts))]
+            found = [example for example in map(find, chosen) if example is not None]
+            if len(found) >= max(fewest, share * len(chosen)):
+                count = counted(len(found), len(chosen), "text")
+                return {"column": repr(column), "count": count, "example": shortened(found[0], 40)}
+        return None
+
+    return look
+
+
+def _blob(text: str) -> str | None:
+    return text if is_blob(text) else None
+
+
+def _missing(text: str) -> str | None:
+    return text if text.strip().lower() in _MISSING_TEXTS else None
+
+
+def _garbled(text: str) -> str | None:
+    found = _GARBLED.search(text)
+    return None if found is None else found[0]
+
+
+def _escaped(text: str) -> str | None:
+    found = _ESCAPED.search(text)
+    return None if found is None else found[0]
+
+
+def _no_words(text: str) -> str | None:
+    """Return a text that is a number, a path, an address or a list, or None."""
+    if _NO_WORDS.fullmatch(text.strip()):
+        return text
+    is_bracketed = text[:1] in ("[", "{") and len(text) <= _LONGEST_LIST
+    return text if is_bracketed and value_in_text(text) != text else None
+
+
+TEXT_DETECTORS: tuple[Detector[ReadValues], ...] = (
+    Detector(
+        name="base64",
+        severity=Severity.WARNING,
+        message="column {column} holds base64 or hexadecimal digits in {count}, such as {example}",
+        remedy="decode them, or remove such rows",
+        find=_in_texts(_blob, fewest=_FEWEST_BLOBS, share=_BLOBS),
+    ),
+    Detector(
+        name="no words",
+        severity=Severity.WARNING,
+        message="column {column} has {count} such as {example}, which is a number, an address, a "
+        "file or a list rather than a text",
+        remedy="name the column of the texts, or write the texts themselves",
+        find=_in_texts(_no_words, fewest=_FEWEST_NO_WORDS, share=_SHARE_NO_WORDS),
+    ),
+    Detector(
+        name="missing texts",
+        severity=Severity.WARNING,
+        message="column {column} has {count} such as {example}, which stands for a missing one",
+        remedy="remove such rows",
+        find=_in_texts(_missing, fewest=1, share=0.0),
+    ),
+    Detector(
+        name="garbled texts",
+        severity=Severity.WARNING,
+        message="column {column} has {count} with characters such as {example}, which come from a "
+        "wrong encoding before the file was written",
+        remedy="write the file again from its source, or repair it with ftfy",
+        find=_in_texts(_garbled, fewest=_FEWEST_GARBLED, share=_SHARE_GARBLED),
+    ),
+    Detector(
+        name="escaped texts",
+        severity=Severity.WARNING,
+        message="column {column} has {count} with {example}, markup or an escape that is read as "
+        "letters",
+        remedy="replace these by the characters that they stand for",
+        find=_in_texts(_escaped, fewest=_FEWEST_ESCAPED, share=_SHARE_ESCAPED),
+    ),
+)

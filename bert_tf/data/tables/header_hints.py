@@ -1,0 +1,85 @@
+"""What is wrong with the header of a table whose columns are not found.
+
+Looks at the first bytes of the file, on the way to an error message only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from bert_tf.base.errors import InputError
+from bert_tf.data.tables.dialect import compression_of, table_format_by_name
+
+_FIRST_BYTES = 16_384
+_FIRST_LINES = 20  # above which people write titles
+_OTHERS = (
+    (r"<!doctype html|<html", "is an HTML page, of a sign-in or an error, say; download the file"),
+    (r"<\?xml", "is XML; convert it to CSV or JSON lines"),
+    (r"#FORMAT=WebAnno", "is WebAnno TSV; export CoNLL 2003 or CoNLL-U from WebAnno or INCEpTION"),
+    (r"\+-[-+]+\+\s", "is a table drawn for a terminal; export CSV"),
+)
+
+
+def _first_text(path: str | Path) -> str:
+    """Return the first characters of a file that is not compressed, as UTF-8; else nothing."""
+    if compression_of(str(path)) is not None:
+        return ""
+    try:
+        with Path(path).open("rb") as stream:
+            return stream.read(_FIRST_BYTES).decode("utf-8-sig", "replace")
+    except OSError:
+        return ""
+
+
+def check_is_no_other(path: str | Path) -> None:
+    """Raise InputError if a file is text of another kind, whatever its name says."""
+    text = _first_text(path).lstrip()
+    for pattern, what in _OTHERS:
+        if re.match(pattern, text, re.IGNORECASE):
+            raise InputError(f"{path}: {what}")
+
+
+def header_below(path: str | Path, line: int, names: Collection[str]) -> str | None:
+    """Say in which line below the header a column of one of the names is, and what to do.
+
+    Args:
+        path: the table.
+        line: of what was read as the header, counted from 1.
+        names: in lower case, or as the file must have them.
+
+    Returns:
+        Advice, or None if the first lines have no such cell.
+    """
+    lines = _first_text(path).splitlines()[:_FIRST_LINES]
+    for number, text in enumerate(lines, start=1):
+        cells = [cell.strip().strip("\"'") for cell in re.split(r"[,;\t|]", text)]
+        found = [cell for cell in cells if cell in names or cell.lower() in names]
+        if number > line and len(cells) > 1 and found:
+            return f"line {number} has {found[0]!r}: remove the lines above it"
+    return None
+
+
+def export_hint(columns: Iterable[str]) -> str:
+    """Advise how to export columns that Label Studio nests in one; empty for other tables."""
+    hint = "of Label Studio's formats export JSON-MIN, with an object per line, or CSV, and "
+    return hint if {"data", "annotations"}.issubset(columns) else ""
+
+
+def other_separator(path: str | Path, wanted: str, column: str) -> str:
+    """Advise on a separator that stands beside the wanted name in the only column's; or nothing."""
+    name = re.escape(wanted)
+    found = re.search(rf"\b{name}\"?\s*(\W+?)\s*\"?\b|\b\"?\s*(\W+?)\s*\"?{name}\b", column, re.I)
+    if found is None:
+        return ""
+    separator = found[1] or found[2]
+    is_csv = table_format_by_name(str(path)) == "csv"
+    known = "commas, semicolons, tabs and bars" if is_csv else "in .tsv only tabs"
+    known += " separate columns"
+    if len(separator) > 1:
+        return f"{known}: write one of them in place of {separator!r}"
+    if separator in ",;|":
+        return f"{known}: end its name in .csv for {separator!r}"
+    end = "" if is_csv else " and end its name in .csv"
+    return f"{known}: for {separator!r} write a first line sep={separator}{end}"
