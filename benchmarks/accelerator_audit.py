@@ -174,7 +174,7 @@ def _updates(program: list[Instruction]) -> set[str]:
 def audit_step(
     name: str, step: TrainingStep, batch: dict[str, np.ndarray], *, has_one_shape: bool
 ) -> None:
-    weights = sum(math.prod(each.shape) for each in step._model.trainable_variables)
+    weights = sum(math.prod(each.shape) for each in step.model.trainable_variables)
     counts = operations_of_step(step, batch, has_one_shape=has_one_shape)
     unit = f"{STEPS_PER_PROGRAM} steps" if has_one_shape else "step"
     waits = {kind: number for kind, number in counts.items() if kind in _SYNCHRONIZING}

@@ -76,11 +76,11 @@ class Console:
         quiet: bool = False,
         journal: Callable[[str], None] | None = None,
     ):
-        self._stream = stream if stream is not None else sys.stderr
+        self.stream = stream if stream is not None else sys.stderr
         self._quiet = quiet
         self._log_seconds = log_seconds
         self._journal = journal
-        is_terminal = self._stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+        is_terminal = self.stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
         self._is_live = is_terminal and not quiet
         self._terminal: Terminal | None = None
         self._first_words = ""
@@ -165,7 +165,7 @@ class Console:
     def waiting(self, line: str) -> Iterator[None]:
         """Show a line on a terminal during the block; loads no library for it."""
         if self._is_live:
-            print(f"\r{line}", end="", file=self._stream, flush=True)
+            print(f"\r{line}", end="", file=self.stream, flush=True)
             self._first_words = line
         try:
             yield
@@ -196,7 +196,7 @@ class Console:
         if self._terminal is None:
             from bert_tf.base.terminal import Terminal
 
-            self._terminal = Terminal(self._stream)
+            self._terminal = Terminal(self.stream)
         return self._terminal
 
     def _note(self, line: str) -> None:
@@ -209,10 +209,10 @@ class Console:
         if self._terminal is not None:
             self._terminal.print(line)
         else:
-            print(line, file=self._stream, flush=True)
+            print(line, file=self.stream, flush=True)
 
     def _clear_first_words(self) -> None:
         if self._first_words:
             width = len(self._first_words)
             self._first_words = ""
-            print(f"\r{' ' * width}\r", end="", file=self._stream, flush=True)
+            print(f"\r{' ' * width}\r", end="", file=self.stream, flush=True)

@@ -98,6 +98,14 @@ class TrainingLoop:
             takes from `notes["best"]["step"]`.
         mirror: storage that receives the run after each checkpoint; None if `run_directory` is its
             place.
+        run_step: called in place of `TrainingStep.run`, with its arguments, by those who watch or
+            interrupt steps.
+
+    Attributes:
+        inputs: training batches.
+        training_step: the compiled step.
+        variables: all that a checkpoint holds, by name (`model/0000`, `optimizer/0000`, …).
+        run_step: see above.
     """
 
     def __init__(
@@ -114,8 +122,9 @@ class TrainingLoop:
         console: Console,
         evaluate: Evaluate | None = None,
         mirror: RunMirror | None = None,
+        run_step: Callable[..., dict[str, np.ndarray]] | None = None,
     ):
-        self._inputs = inputs
+        self.inputs = inputs
         self._strategy = strategy
         self._settings = settings
         self._console = console
@@ -131,7 +140,7 @@ class TrainingLoop:
             )
         with strategy.scope():
             optimizer.build(model.trainable_variables)
-        self._compiled = TrainingStep(
+        self.training_step = TrainingStep(
             model=model,
             loss=loss,
             optimizer=optimizer,
@@ -141,11 +150,12 @@ class TrainingLoop:
             seed=settings.seed,
             averages=self._averages,
         )
-        self._variables = variables_by_name(
+        self.run_step = run_step or self.training_step.run
+        self.variables = variables_by_name(
             {
                 "model": model.variables,
                 "optimizer": optimizer.variables,
-                "loss_scale": [self._compiled.loss_scale, self._compiled.good_steps],
+                "loss_scale": [self.training_step.loss_scale, self.training_step.good_steps],
                 "average": self._averages.variables if self._averages else [],
             }
         )
@@ -162,7 +172,7 @@ class TrainingLoop:
         )
         self._log = ProgressLog(settings, self._timeline, self._files, console)
         self._state = RunState(
-            variables=self._variables,
+            variables=self.variables,
             inputs=inputs,
             seed=settings.seed,
             total_steps=settings.total_steps,
@@ -251,8 +261,8 @@ class TrainingLoop:
         self._step_timer.expect_compilation()
         return distributed_iterator(
             self._strategy,
-            functools.partial(self._inputs.batches, self._step),
-            batches_ahead=self._compiled.batches_ahead,
+            functools.partial(self.inputs.batches, self._step),
+            batches_ahead=self.training_step.batches_ahead,
         )
 
     def _run_steps(self, batches: Iterator[Batch], elapsed: float) -> None:
@@ -263,7 +273,7 @@ class TrainingLoop:
         )
         phase = self._timeline.phase(self._step)
         with self._step_timer.call(count):
-            results = self._compiled.run(
+            results = self.run_step(
                 batches,
                 first_step=self._step,
                 learning_rates=rates,

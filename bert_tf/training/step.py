@@ -69,6 +69,7 @@ class TrainingStep:
         averages: averages of the weights, updated after every step; None for none.
 
     Attributes:
+        model: the model.
         compiled: the function of one step on one replica.
         loss_scale: float32 [] variable; 1 if losses are not scaled.
         good_steps: int64 [] variable, steps since the scale last changed.
@@ -88,7 +89,7 @@ class TrainingStep:
     ):
         self.arithmetic = arithmetic
         self._averages = averages
-        self._model = model
+        self.model = model
         self._loss = loss
         self._optimizer = optimizer
         self._strategy = strategy
@@ -131,12 +132,17 @@ class TrainingStep:
 
         return CpuBackend(
             self._gradients_of,
-            model=self._model,
+            model=self.model,
             optimizer=self._optimizer,
             use_kernels=arithmetic.precision.use_kernels,
             shards=arithmetic.shards,
             replicas=self._replicas,
         )
+
+    def trace_counts(self) -> dict[str, int]:
+        """Return how often the steps, and gradients that XLA compiles alone, were traced."""
+        gradients = getattr(self._gradients, "experimental_get_tracing_count", lambda: 0)
+        return {"steps": self._run.experimental_get_tracing_count(), "gradients": gradients()}
 
     @property
     def batches_ahead(self) -> int:
@@ -333,10 +339,10 @@ class TrainingStep:
             scale: factor on the loss, float32 [].
             key: dropout key, int32 [2].
         """
-        variables = [variable.value for variable in self._model.trainable_variables]
+        variables = [variable.value for variable in self.model.trainable_variables]
         with tf.GradientTape() as tape:
             tape.watch(variables)
-            parts = self._loss(self._model, batch, training=True, dropout_key=key)
+            parts = self._loss(self.model, batch, training=True, dropout_key=key)
             losses = {
                 term: tf.math.divide_no_nan(tf.cast(parts.losses[term], tf.float32), weight)
                 for term, weight in weights.items()

@@ -91,17 +91,18 @@ class ProgressWatch:
         self._thread.join()
         os.environ.pop(_VARIABLE, None)
         with self._reports:
-            last = self._line() if failure is None else None
+            last = self.line() if failure is None else None
         if last is not None:
             self._console.end_progress(last)
 
     def _watch(self) -> None:
         while not self._ended.wait(_SECONDS):
-            now = self._line()
+            now = self.line()
             if now is not None:
                 self._console.progress(now)
 
-    def _line(self) -> Advance | None:
+    def line(self) -> Advance | None:
+        """Read what workers have reported since, and return what to show; None for nothing."""
         data = self._cut + self._reports.read()
         whole = len(data) - len(data) % _RECORD.size
         self._cut = data[whole:]

@@ -42,22 +42,8 @@ def examine() -> Iterator[Finding]:
 
     One that fails for the reason of an earlier one refers to it.
     """
-    checks: list[tuple[str, Callable[[], str]]] = [
-        ("packages", _packages),
-        ("engines of score", _engines),
-        ("processor", describe_processor),
-        ("memory", _memory),
-        ("disk", _disk),
-        ("temporary space", _temporary_space),
-        ("java (Flink and Spark job servers only)", _java),
-        ("tensorflow devices", _devices),
-        ("tokenizer", _tokenizer),
-        ("presets of KerasHub", _presets),
-        ("beam", _beam),
-        ("matrix multiply", _matrix_multiply),
-    ]
     reasons: dict[str, str] = {}
-    for name, check in checks:
+    for name, check in CHECKS.items():
         try:
             yield Finding(name, True, check())
         except Exception as error:
@@ -182,3 +168,20 @@ def _java() -> str:
         return "not found; needed by no local job"
     version = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=30).stderr
     return f"{path}, {next(iter(version.splitlines()), 'version not known')}"
+
+
+# By what they examine, the quick ones first; each returns what it found, or raises an error.
+CHECKS: dict[str, Callable[[], str]] = {
+    "packages": _packages,
+    "engines of score": _engines,
+    "processor": describe_processor,
+    "memory": _memory,
+    "disk": _disk,
+    "temporary space": _temporary_space,
+    "java (Flink and Spark job servers only)": _java,
+    "tensorflow devices": _devices,
+    "tokenizer": _tokenizer,
+    "presets of KerasHub": _presets,
+    "beam": _beam,
+    "matrix multiply": _matrix_multiply,
+}

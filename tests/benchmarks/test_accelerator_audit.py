@@ -40,7 +40,7 @@ def test_a_step_is_one_program_without_large_float32_tensors():
         assert not operations.keys() & {"Where", "If", "Assert", "ResourceApplyAdam", "Unique"}
     assert needs_only_the_device(step, batch), "as a TPU needs it"
     program = program_of_step(step, batch)
-    assert 20 < update_bytes(program) / step._model.count_params() < 48
+    assert 20 < update_bytes(program) / step.model.count_params() < 48
     shapes = [each.shape.partition("{")[0] for each, _ in largest(program, 1000)]
     assert "bf16[15,1024]" in shapes, "logits, whose vocabulary is filled up"
     assert "f32[15,1024]" not in shapes

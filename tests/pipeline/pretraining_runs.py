@@ -110,7 +110,7 @@ def train(data, output, *, resume=False, **keys):
         StorageConfig(),
         RunOptions(console=console, resume=resume),
     )
-    return manifest, console._stream.getvalue()
+    return manifest, console.stream.getvalue()
 
 
 def losses(run):

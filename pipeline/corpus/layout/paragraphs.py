@@ -27,6 +27,8 @@ from pipeline.corpus.layout.line_ends import (
 _USUAL_FRACTION = 0.9
 # Of the lines that another follows, and their number: those with a blank line after them.
 _DOUBLE_SPACED, _FEWEST_SPACED = 0.9, 8
+# Of a column of text: a character of four bytes, with three marks above and below it.
+_MOST_COLUMN_BYTES = 16
 _TIGHT = 0.9  # of the open lines
 _INDENT = 4  # columns: cleaning takes it from the first lines of paragraphs
 _STEP = 2  # columns by which indents differ, at least, where something begins
@@ -191,6 +193,9 @@ def find_double_spacing(
     spaced = np.add.reduceat(np.append(is_spaced, False), firsts, dtype=np.int64)
     total = np.add.reduceat(np.append(is_inside, False), firsts, dtype=np.int64)
     is_spaced = (spaced >= _DOUBLE_SPACED * total) & (spaced >= _FEWEST_SPACED)
+    # Paragraphs with blank lines between them are longer than any margin, and not worth measuring.
+    longest = np.maximum.reduceat(np.diff(offsets)[places], firsts)
+    is_spaced &= longest <= _MOST_COLUMN_BYTES * WIDEST_MARGIN
     if not is_spaced.any():
         return found
     chosen = places[is_spaced[owners]]

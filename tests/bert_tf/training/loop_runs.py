@@ -21,7 +21,7 @@ def losses(run_directory):
 
 def run_until(loop, step, *, save=True):
     """Runs a loop of one step a call until `step`; then asks it to stop, or breaks it."""
-    run_one = loop._compiled.run
+    run_one = loop.run_step
 
     def run(*arguments, first_step, **keywords):
         if first_step == step - 1:
@@ -30,7 +30,7 @@ def run_until(loop, step, *, save=True):
             raise KeyboardInterrupt
         return run_one(*arguments, first_step=first_step, **keywords)
 
-    loop._compiled.run = run
+    loop.run_step = run
     if not save:
         loop._save = lambda save=loop._save: save() if loop._step != step else None
     with pytest.raises(StoppedEarly):

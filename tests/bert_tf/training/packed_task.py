@@ -136,13 +136,6 @@ def make_packed_loop(
     )
 
 
-def traces(loop: TrainingLoop) -> dict[str, int]:
-    """How often the functions of a loop's step were traced; what XLA compiles, 0 without it."""
-    step = loop._compiled
-    gradients = getattr(step._gradients, "experimental_get_tracing_count", lambda: 0)
-    return {"steps": step._run.experimental_get_tracing_count(), "gradients": gradients()}
-
-
 def assert_same_losses(run_directory: Path, expected: Path, tolerance: float = 1e-5) -> None:
     """Every step's losses, accuracies and gradient norms agree, relatively."""
     ours, theirs = (read_metrics(path / "metrics.jsonl") for path in (run_directory, expected))

@@ -35,7 +35,7 @@ def regression_numbers(loop, strategy):
     from bert_tf.training.evaluation import Evaluation
 
     evaluation = Evaluation(
-        model=loop._compiled._model,
+        model=loop.training_step.model,
         loss=SquaredError(),
         strategy=strategy,
         make_dataset=lambda: Numbers().batches(100).take(3),
@@ -45,7 +45,7 @@ def regression_numbers(loop, strategy):
     return {
         "train": {name: result.train[name] for name in names},
         "eval": evaluation.run(),
-        "average": {"kernel": float(tf.norm(loop._variables["average/0000"]))},
+        "average": {"kernel": float(tf.norm(loop.variables["average/0000"]))},
     }
 
 
@@ -70,7 +70,7 @@ def trained_numbers(task, strategy, run_directory):
     if task == "rows":
         return rows_read(strategy)
 
-    from packed_task import make_packed_loop, traces
+    from packed_task import make_packed_loop
     from regression_task import make_loop
 
     if not task.startswith("packed"):
@@ -90,7 +90,7 @@ def trained_numbers(task, strategy, run_directory):
             **_PACKED[task],
         )
         loop.run()
-    return {"traces": traces(loop)}
+    return {"traces": loop.training_step.trace_counts()}
 
 
 def main(name, runs, *tasks):

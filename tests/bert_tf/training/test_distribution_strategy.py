@@ -62,7 +62,7 @@ def test_a_tpu_that_is_not_there_is_a_usage_error(asked, console):
 
 def assert_xla_compiles_the_whole_step(loops, batches):
     """As TPUs compile it: two micro-batches, clipping, optimizer, averages, metrics."""
-    plain, compiled = (loop._compiled._replica_step for loop in loops)
+    plain, compiled = (loop.training_step._replica_step for loop in loops)
     compiled = tf.function(compiled, autograph=False, jit_compile=True)
     plain = tf.function(plain, autograph=False)
     for number, batch in enumerate(batches):

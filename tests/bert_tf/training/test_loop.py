@@ -46,7 +46,7 @@ def test_what_an_evaluation_has_read_stays(tmp_path):
     held = []
 
     def evaluate(step, notes):
-        kernel = loop._compiled._model.trainable_variables[0]
+        kernel = loop.training_step.model.trainable_variables[0]
         held.append((kernel.value.read_value(), kernel.numpy().copy()))
         return {}
 
@@ -205,7 +205,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_with_its_last_good_state(tmp_pa
         loop.run()
     assert "lower --learning-rate" in str(e.value)
     assert (tmp_path / "failed" / "step-00000006" / "state.safetensors").is_file()
-    assert all(np.isfinite(v.numpy()).all() for v in loop._variables.values())
+    assert all(np.isfinite(v.numpy()).all() for v in loop.variables.values())
     assert math.isfinite(read_metrics(tmp_path / "metrics.jsonl")[-1]["loss"])
 
 
@@ -220,8 +220,8 @@ def test_the_state_before_a_failure_resumes_as_if_nothing_had_happened(tmp_path)
     saved.rename(tmp_path / "run" / "checkpoints" / saved.name)
     mended = make_loop(run_directory=tmp_path / "run")
     assert mended.run().resumed_from == 6
-    for name, variable in undisturbed._variables.items():
-        np.testing.assert_array_equal(mended._variables[name].numpy(), variable.numpy(), name)
+    for name, variable in undisturbed.variables.items():
+        np.testing.assert_array_equal(mended.variables[name].numpy(), variable.numpy(), name)
 
 
 def test_parts_of_a_batch_give_the_curve_of_the_whole():
@@ -276,7 +276,7 @@ def test_xla_gives_the_same_curve():
 def test_loss_scaling_leaves_the_curve_alone_and_skips_overflows(tmp_path):
     plain = make_loop().run().train
     loop = make_loop(policy="mixed_float16", run_directory=tmp_path)
-    loop._compiled.loss_scale.assign(4e19)  # its square is beyond float32
+    loop.training_step.loss_scale.assign(4e19)  # its square is beyond float32
     scaled = loop.run().train
     lines = read_metrics(tmp_path / "metrics.jsonl")
     assert lines[0]["step"] > 1, "the first steps overflow and are not logged"
@@ -301,7 +301,7 @@ def test_a_time_budget_ends_the_run_and_the_learning_rate(tmp_path, monkeypatch)
 def test_clipping_limits_the_norm_of_the_sum():
     """With a norm far below Adam's epsilon, almost nothing moves; the true norm is logged."""
     loop = make_loop(gradient_clip_norm=1e-9, steps=2, warmup_steps=0)
-    kernel = loop._variables["model/0000"]
+    kernel = loop.variables["model/0000"]
     before = kernel.numpy()
     assert loop.run().train["gradient_norm"] > 0.1
     weight_decay = 2 * 1e-2 * 0.01 * np.abs(before).max()

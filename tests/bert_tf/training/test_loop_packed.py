@@ -19,7 +19,7 @@ def test_a_run_stopped_inside_a_block_of_the_second_epoch_resumes_exactly(tmp_pa
     make_packed_loop(tmp_path, run_directory=tmp_path / "whole", dropout=0.1).run()
     keys = {"run_directory": tmp_path / "parts", "dropout": 0.1}
     stopped = make_packed_loop(tmp_path, steps_per_call=1, **keys)
-    step = next(n for n in range(STEPS) if is_inside_a_block(stopped._inputs.position(n)))
+    step = next(n for n in range(STEPS) if is_inside_a_block(stopped.inputs.position(n)))
     run_until(stopped, step)
     result = make_packed_loop(tmp_path, **keys).run()
     assert (result.resumed_from, result.step) == (step, STEPS)

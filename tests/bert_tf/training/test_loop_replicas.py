@@ -121,8 +121,8 @@ def packed_alone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packed")
     loop = make_packed_loop(folder, run_directory=folder / "run")
     loop.run()
-    assert loop._inputs.packing.sequences_per_row > 1.5
-    assert loop._inputs.position(STEPS)["epoch"] == 1, "other sequences meet in another epoch"
+    assert loop.inputs.packing.sequences_per_row > 1.5
+    assert loop.inputs.position(STEPS)["epoch"] == 1, "other sequences meet in another epoch"
     return folder / "run"
 
 

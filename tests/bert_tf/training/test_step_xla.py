@@ -41,13 +41,13 @@ def pretrained(*, use_xla, policy="float32", deterministic=False):
 def evaluation_and_weights(step, dataset, _):
     """After the steps."""
     evaluation = Evaluation(
-        model=step._model,
+        model=step.model,
         loss=PretrainingLoss(),
         strategy=tf.distribute.get_strategy(),
         make_dataset=lambda: dataset,
         arithmetic=step.arithmetic,
     ).run()
-    return evaluation, [variable.numpy() for variable in step._model.variables]
+    return evaluation, [variable.numpy() for variable in step.model.variables]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_losses_evaluation_and_weights_are_those_of_plain_layers(plain):
     (step, _, numbers), (_, _, expected) = compiled, plain
     evaluation, weights = evaluation_and_weights(*compiled)
     expected_evaluation, expected_weights = evaluation_and_weights(*plain)
-    assert isinstance(step._model, BertPretrainingModel)
+    assert isinstance(step.model, BertPretrainingModel)
     for name in ("loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "gradient_norm"):
         np.testing.assert_allclose(numbers[name], expected[name], rtol=1e-5, err_msg=name)
     assert expected["loss"][2] < expected["loss"][0]
@@ -90,7 +90,7 @@ def test_steps_in_one_program_are_those_of_a_program_each(monkeypatch):
             for first, last in ((0, 9), (9, 10))
         ]
         numbers = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return numbers, [variable.numpy() for variable in step._model.variables]
+        return numbers, [variable.numpy() for variable in step.model.variables]
 
     found, weights = numbers_of_ten()
     monkeypatch.setattr(StepPrograms, "can_stack", lambda *_: False)
@@ -124,10 +124,10 @@ def test_the_batches_of_the_next_program_are_prepared_meanwhile(tmp_path):
     opened = distributed_iterator(
         tf.distribute.get_strategy(),
         batches,
-        batches_ahead=loop._compiled.batches_ahead,
+        batches_ahead=loop.training_step.batches_ahead,
     )
     assert next(opened) == 0  # a dataset prepares nothing before it is asked
     for _ in range(STEPS_PER_PROGRAM):
         assert made.acquire(timeout=60)
     plain = make_packed_loop(tmp_path)
-    assert plain._compiled.batches_ahead < loop._compiled.batches_ahead == STEPS_PER_PROGRAM
+    assert plain.training_step.batches_ahead < loop.training_step.batches_ahead == STEPS_PER_PROGRAM

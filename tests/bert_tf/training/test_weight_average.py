@@ -52,7 +52,7 @@ def test_evaluations_see_the_averages_and_training_does_not(tmp_path):
     seen = {}
 
     def evaluate(step, notes):
-        seen[step] = loop._variables["model/0000"].numpy()
+        seen[step] = loop.variables["model/0000"].numpy()
         return {"loss": 1.0}
 
     make_loop(run_directory=tmp_path / "plain").run()
@@ -61,8 +61,8 @@ def test_evaluations_see_the_averages_and_training_does_not(tmp_path):
     )
     loop.run()
     assert losses(tmp_path / "averaged") == losses(tmp_path / "plain")
-    np.testing.assert_array_equal(seen[12], loop._variables["average/0000"].numpy())
-    assert np.abs(seen[12] - loop._variables["model/0000"].numpy()).max() > 1e-4
+    np.testing.assert_array_equal(seen[12], loop.variables["average/0000"].numpy())
+    assert np.abs(seen[12] - loop.variables["model/0000"].numpy()).max() > 1e-4
 
 
 @pytest.mark.slow
@@ -74,5 +74,5 @@ def test_a_resumed_run_has_the_averages_of_one_that_was_not(tmp_path):
     assert resumed.run().resumed_from == 5
     for name in ("average/0000", "average/0003", "model/0000"):
         np.testing.assert_array_equal(
-            resumed._variables[name].numpy(), whole._variables[name].numpy()
+            resumed.variables[name].numpy(), whole.variables[name].numpy()
         )

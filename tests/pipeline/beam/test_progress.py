@@ -64,16 +64,16 @@ def test_watching_reads_only_what_is_new(monkeypatch):
         path = Path(os.environ["BERT_PIPELINE_PROGRESS_FILE"])
         for _ in range(1_000):
             report_progress(Progress.TEXT_BYTES, 1_000)
-        assert watch._line().text.startswith("read 1.0 MB of text")
+        assert watch.line().text.startswith("read 1.0 MB of text")
         position = watch._reports.tell()
         assert position == path.stat().st_size
         report_progress(Progress.TEXT_BYTES, 1_000_000)
         record = path.read_bytes()[position:]
         os.truncate(path, position + 4)
-        assert watch._line().text.startswith("read 1.0 MB of text")
+        assert watch.line().text.startswith("read 1.0 MB of text")
         with path.open("ab") as stream:
             stream.write(record[4:])
-        assert watch._line().text.startswith("read 2.0 MB of text")
+        assert watch.line().text.startswith("read 2.0 MB of text")
 
 
 def test_a_failed_pipeline_is_not_reported_to_be_at_its_end(tmp_path):

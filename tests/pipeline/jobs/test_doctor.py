@@ -21,12 +21,12 @@ def test_packages_of_extras_may_be_missing_and_others_may_not(monkeypatch):
     lines = [line for lines in project["optional-dependencies"].values() for line in lines]
     names = [name for name in (Requirement(line).name for line in lines) if name not in needed]
     monkeypatch.setattr(doctor, "package_versions", lambda: dict.fromkeys(names, "not installed"))
-    assert names[0] in doctor._packages()
+    assert names[0] in doctor.CHECKS["packages"]()
     monkeypatch.setattr(
         doctor, "package_versions", lambda: {"numpy": "not installed", "keras": "3"}
     )
     with pytest.raises(BertPipelineError, match="numpy not installed; pip install numpy"):
-        doctor._packages()
+        doctor.CHECKS["packages"]()
 
 
 def test_checks_come_one_by_one_and_one_that_fails_is_not_the_end(monkeypatch):
@@ -62,24 +62,27 @@ def test_a_reason_is_said_once(monkeypatch):
 def test_a_gpu_that_tensorflow_cannot_use_is_a_failed_check(monkeypatch):
     monkeypatch.setattr(doctor, "unusable_gpu", lambda: "NVIDIA A100 is not used: no driver")
     with pytest.raises(BertPipelineError, match="NVIDIA A100 is not used: no driver"):
-        doctor._devices()
+        doctor.CHECKS["tensorflow devices"]()
 
 
 def test_the_rate_is_the_peak_of_runs(monkeypatch):
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)  # nothing is multiplied
     peaks = {"float32": 2e11, "mixed_bfloat16": 1.5e12}
     monkeypatch.setattr(arithmetic, "measure_matmul_peak", lambda policy, strategy: peaks[policy])
-    assert doctor._matrix_multiply() == "float32 200 GFLOP/s, bfloat16 1,500 GFLOP/s"
+    assert doctor.CHECKS["matrix multiply"]() == "float32 200 GFLOP/s, bfloat16 1,500 GFLOP/s"
     monkeypatch.setattr(arithmetic, "measure_matmul_peak", lambda policy, strategy: None)
-    assert doctor._matrix_multiply() == "not measured, because other processes use the cores"
+    assert (
+        doctor.CHECKS["matrix multiply"]() == "not measured, because other processes use the cores"
+    )
 
 
 def test_sizes_have_one_unit_and_engines_are_listed(monkeypatch):
     absent = dataclasses.replace(ENGINES["openvino"], packages=("no_such_package",))
     monkeypatch.setitem(ENGINES, "openvino", absent)
-    assert doctor._engines().startswith(
+    assert doctor.CHECKS["engines of score"]().startswith(
         "openvino not installed (pip install 'bert-pipeline[openvino]'), onnxruntime"
     )
-    for check in (doctor._memory, doctor._disk, doctor._temporary_space):
-        assert " GB" in check()
-        assert "iB" not in check()
+    for name in ("memory", "disk", "temporary space"):
+        detail = doctor.CHECKS[name]()
+        assert " GB" in detail
+        assert "iB" not in detail

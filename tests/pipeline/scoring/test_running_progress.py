@@ -60,6 +60,6 @@ def test_workers_report_every_row_once(tmp_path, make_plan):
                         [read_block(reference, plan)], FakeEngine()
                     ):
                         write_part(scored, plan)
-            watch._line()
+            watch.line()
             found = {Progress(kind).name: amount for kind, amount in watch._done.items()}
         assert found == {"TABLES": 1, "TABLE_ROWS": 5, **expected}

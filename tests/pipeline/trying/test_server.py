@@ -85,7 +85,7 @@ def test_a_form_is_answered_with_predictions(server, model):
     read = check_page(html)
     assert {"label", "news", "0.7500"} <= set(read.text)
     assert '\nit is <b>"Łódź"</b>\n& 😂' in read.text and "<b>" not in html
-    assert server.console._stream.getvalue() == "", "what is typed is not logged"
+    assert server.console.stream.getvalue() == "", "what is typed is not logged"
 
 
 def test_the_name_of_this_machine_will_do(server):
@@ -209,7 +209,7 @@ def test_a_failing_model_is_one_line_and_the_server_goes_on(tried_model, served)
         assert status == 500
         assert line in check_page(html).text
         assert "Traceback" not in html and "\na text</textarea>" in html
-        assert server.console._stream.getvalue() == f"warning: {line}\n"
+        assert server.console.stream.getvalue() == f"warning: {line}\n"
         assert request(server)[0] == 200
 
 

@@ -100,7 +100,7 @@ def test_labels_of_an_export_and_of_its_run(tmp_path, served):
         assert {path, expected["predicted_label"]} <= set(page.text)
         for label, probability in expected["predicted_probabilities"].items():
             assert {label, f"{probability:.4f}"} <= set(page.text)
-    assert f"{run / 'best'}: not an export" in console._stream.getvalue()
+    assert f"{run / 'best'}: not an export" in console.stream.getvalue()
 
 
 def test_tags_in_their_text(tmp_path, served):
