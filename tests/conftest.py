@@ -78,7 +78,7 @@ LONG_FILES = (
     "test_server_serving",
     "test_finetuning",
     "test_step_kernels",
-    "test_distribution_strategy",
+    "test_distribution",
     "test_forward_kernels",
     "test_embedder",
     "test_task",

@@ -1,4 +1,4 @@
-"""Writes PyTorch's loss of distillation, for test_label_task_distillation.py of the tasks.
+"""Writes PyTorch's loss of distillation, for test_label_task.py of the tasks.
 
     python tests/parity/distillation_loss.py OUTPUT.npz
 

@@ -14,6 +14,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.files import (
     check_free_space,
     naming_file,
+    plain_path,
     replacing_directory,
     replacing_file,
     write_text_atomically,
@@ -133,3 +134,28 @@ def test_a_read_only_file_system_is_reported_of_the_file(tmp_path, monkeypatch):
     with pytest.raises(OSError) as caught:
         write_text_atomically(tmp_path / "out", "text")
     assert (caught.value.errno, caught.value.filename) == (errno.EROFS, str(tmp_path / "out"))
+
+
+# Folders whose names are patterns: TensorFlow reads what lies in them all the same.
+
+
+@pytest.mark.parametrize("name", ["model[1]", "a*b", "what?", "back\\slash", "plain"])
+def test_a_checkpoint_is_found_by_its_plain_path(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    tf.raw_ops.SaveV2(
+        prefix=str(folder / "ckpt"), tensor_names=["a"], shape_and_slices=[""], tensors=[[1.0, 2.0]]
+    )
+    with plain_path(folder) as plain:
+        assert tf.train.load_checkpoint(str(plain / "ckpt")).get_tensor("a").tolist() == [1.0, 2.0]
+    assert (plain == folder) == (name == "plain")
+    assert plain.exists() == (name == "plain")
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_relative_folder_is_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a[1]").mkdir()
+    (tmp_path / "a[1]" / "file").touch()
+    with plain_path("a[1]") as plain:
+        assert [path.name for path in Path(plain).iterdir()] == ["file"]

@@ -1,12 +1,14 @@
 """How busy other processes keep the cores, and which instructions may be used."""
 
 import dataclasses
+import threading
+import time
 
 import pytest
 from behavior.timing import wait_until
 
 from bert_tf.base import processor
-from bert_tf.base.processor import CoreTimes, usable_cores
+from bert_tf.base.processor import CoreTimes, map_ahead, usable_cores
 
 
 @pytest.fixture
@@ -65,3 +67,46 @@ def test_bfloat16_where_the_processor_has_it_and_onednn_may(monkeypatch, flags, 
     monkeypatch.setattr(processor, "processor_flags", lambda: flags)
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
     assert processor.has_bfloat16() == expected
+
+
+# Threads change neither the order of results nor what fails.
+
+
+def test_results_come_in_order_whatever_finishes_first():
+    def slow_at_first(item):
+        time.sleep(0.02 if item < 3 else 0)
+        return item * item
+
+    assert list(map_ahead(slow_at_first, range(20))) == [item * item for item in range(20)]
+
+
+def test_work_stays_a_bounded_number_of_items_ahead(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    started = []
+    results = map_ahead(lambda item: started.append(item) or item, range(100))
+    assert next(results) == 0
+    assert len(started) <= 5
+    results.close()
+    assert len(started) <= 5
+
+
+def test_work_stays_one_item_ahead():
+    started = []
+    results = map_ahead(lambda item: started.append(item) or item, range(100), threads=1, depth=1)
+    for expected in range(3):
+        assert next(results) == expected
+        assert len(started) <= expected + 2
+    results.close()
+
+
+def test_a_failure_reaches_the_caller_and_no_thread_stays():
+    def fail_at_3(item):
+        if item == 3:
+            raise ValueError("item 3")
+        return item
+
+    before = threading.enumerate()
+    results = map_ahead(fail_at_3, range(50))
+    with pytest.raises(ValueError, match="item 3"):
+        list(results)
+    assert set(threading.enumerate()) <= set(before)

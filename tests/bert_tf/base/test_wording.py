@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.wording import (
+    NO_RATES,
+    Rates,
     printable,
     quantity,
     shown_duration,
@@ -96,3 +98,26 @@ def test_no_text_commands_a_terminal(text):
 
 def test_control_characters_are_shown_as_python_writes_them():
     assert printable("a\x1b[2J\x9b\r\n\tb") == "a\\x1b[2J\\x9b\\x0d\n\tb"
+
+
+# Costs of a time, as far as price and power are known.
+
+
+@pytest.mark.parametrize(
+    ("rates", "seconds", "shown"),
+    [
+        (Rates(2.5, 200.0), 1800, "cost 1.25, 0.1 kWh"),
+        (Rates(2.5, 0.0), 3600 * 1000, "cost 2,500.00"),
+        (Rates(0.0, 350.0), 3600 * 10, "3.50 kWh"),
+        (Rates(0.02, 0.0), 60, "cost 0.00033"),
+        (Rates(2.5, 200.0), -1, ""),
+        (NO_RATES, 1800, ""),
+    ],
+)
+def test_costs_are_shown_as_far_as_known(rates, seconds, shown):
+    assert rates.shown(seconds) == shown
+
+
+def test_figures_have_what_is_known():
+    assert Rates(2.5, 200.0).figures(7200) == {"cost": 5.0, "kwh": 0.4}
+    assert NO_RATES.figures(7200) == {}

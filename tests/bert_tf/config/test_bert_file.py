@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.bert_file import read_bert_document
+from bert_tf.config.bert_file import read_bert_document, read_task
 
 GOOGLE = {"vocab_size": 30522, "hidden_act": "gelu", "type_vocab_size": 2}
 OF_2019 = {**GOOGLE, "num_labels": 2, "torchscript": False}
@@ -130,3 +130,23 @@ def test_what_is_no_json_object_is_one_line(tmp_path, content, error, message):
     with pytest.raises(BertPipelineError, match=message) as caught:
         read_bert_document(path)
     assert type(caught.value) is error and "\n" not in str(caught.value)
+
+
+# What every engine reads of an exported folder.
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "damaged"),
+        ("[]", "expected a JSON object"),
+        ("[" * 200_000, "nested too deeply"),
+        (" " * ((64 << 20) + 1), "larger than 64 MiB"),
+    ],
+    ids=["cut short", "a list", "nested", "large"],
+)
+def test_a_damaged_task_is_named(tmp_path, content, message):
+    assert read_task(tmp_path) is None
+    (tmp_path / "task.json").write_text(content)
+    with pytest.raises(InputError, match=rf"task\.json: .*{message}"):
+        read_task(tmp_path)

@@ -4,9 +4,12 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from behavior.examples import fewer_examples
 from behavior.layers import POLICIES, check_layer, check_masked_positions
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bert_tf.layers.self_attention import SelfAttention, attention_bias
+from bert_tf.layers.self_attention import SelfAttention, attention_bias, gather_positions
 
 BATCH, LENGTH, HIDDEN, HEADS = 2, 5, 8, 2
 ARGUMENTS = {
@@ -79,3 +82,21 @@ def test_softmax_survives_scores_beyond_float16():
     inputs = tf.fill([1, LENGTH, HIDDEN], tf.constant(5.0, tf.float16))
     outputs = layer(inputs, attention_bias=attention_bias(np.ones((1, LENGTH))))
     assert np.isfinite(tf.cast(outputs, tf.float32)).all()
+
+
+# Tokens picked from rows, against NumPy.
+
+
+@given(
+    batch=st.integers(1, 4),
+    length=st.integers(1, 6),
+    predictions=st.integers(1, 5),
+    seed=st.integers(0, 1000),
+)
+@fewer_examples(0.25)
+def test_gathering_equals_numpy(batch, length, predictions, seed):
+    generator = np.random.default_rng(seed)
+    hidden = generator.normal(size=(batch, length, 3)).astype(np.float32)
+    positions = generator.integers(0, length, (batch, predictions))
+    expected = np.take_along_axis(hidden, positions[:, :, None], axis=1)
+    np.testing.assert_array_equal(gather_positions(hidden, positions), expected)

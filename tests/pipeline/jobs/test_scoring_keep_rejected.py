@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from behavior.forks import run_forked
 from constant_engine import CONSTANT
 
 from bert_tf.base.console import Console
@@ -121,3 +123,27 @@ def test_without_it_nothing_is_added(model, tmp_path):
     assert read(tmp_path / "out.csv") == [
         {"text": "a", "predicted_label": "fine", "predicted_score": "0.75"}
     ]
+
+
+# A job that is killed at any moment and run again writes what it would have written.
+SCRIPT = Path(__file__).parents[1] / "killed_scoring.py"
+
+
+@pytest.mark.slow
+def test_no_kill_changes_the_outputs_or_scores_a_finished_block_again(tmp_path):
+    done = run_forked(SCRIPT, tmp_path)
+    assert done.returncode == 0, done.stderr
+    *killed, whole = map(json.loads, done.stdout.splitlines())
+    assert not whole["killed"] and whole["predicted"] == []
+    assert len(killed) > 10
+    assert whole["left"]["scored.csv"].splitlines()[1:] == [
+        f"{n},{text},fine,0.75" for n, text in enumerate("abc")
+    ] + ["4,e,fine,0.75"]
+    for report in killed:
+        assert report["killed"]
+        assert (report["code"], report["folders"]) == (0, []), done.stderr
+        assert report["left"] == whole["left"]
+        assert len(report["predicted"]) == 0 or (
+            len(report["predicted"]) + sum(report["finished"]) == 4
+        )
+    assert {tuple(report["finished"]) for report in killed} >= {(), (3,), (3, 1)}

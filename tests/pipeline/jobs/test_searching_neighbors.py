@@ -1,5 +1,7 @@
 """Exact search against scikit-learn, in any blocks, and what recall counts."""
 
+import importlib.util
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,9 +9,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn.neighbors import NearestNeighbors
 
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.scoring import check_index_installed
 from bert_tf.tasks.similarity.metrics import normalized
 from pipeline.jobs import searching
-from pipeline.jobs.searching import Neighbors, exact_neighbors, recall
+from pipeline.jobs.searching import (
+    Neighbors,
+    build_index,
+    exact_neighbors,
+    recall,
+    search_index,
+)
 
 # Small whole numbers: dot products are exact, and many are equal.
 VECTORS = st.integers(1, 3).flatmap(
@@ -59,3 +69,33 @@ def test_recall_is_the_fraction_of_the_exact_rows():
     found = Neighbors(np.array([[2, 1], [4, -1]]), np.zeros((2, 2), np.float32))
     assert recall(found, exact) == 0.75
     assert recall(exact, exact) == 1
+
+
+# The approximate index: what it finds, and the same in every run.
+
+
+def clustered(number: int) -> np.ndarray:
+    random = np.random.default_rng(number)
+    centers = np.random.default_rng(0).standard_normal((50, 32))
+    noise = random.standard_normal((number, 32))
+    return normalized((centers[random.integers(0, 50, number)] + noise).astype(np.float32))
+
+
+@pytest.mark.slow
+def test_most_neighbors_are_found_and_the_index_is_reproducible():
+    pytest.importorskip("faiss", reason="Faiss is an optional package")
+    corpus, queries = clustered(6000), clustered(40)
+    added = []
+    index = build_index(corpus, on_vectors=added.append)
+    assert sum(added) == 6000
+    found = search_index(index, queries, 10)
+    assert recall(found, exact_neighbors(queries, corpus, 10)) > 0.95
+    again = search_index(build_index(corpus), queries, 10)
+    np.testing.assert_array_equal(found.rows, again.rows)
+    np.testing.assert_array_equal(found.scores, again.scores)
+
+
+def test_without_faiss_it_is_one_line(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"needs faiss, .*\[search\]', or take --index exact"):
+        check_index_installed()

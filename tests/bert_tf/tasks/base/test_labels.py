@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pytest
+from behavior.timing import superlinear_growth
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import classification_report
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import InputError, RowsRejected
+from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.labels import (
+    LabelMeasures,
     LabelRows,
     label_table,
     labels_of_several,
     rarest_labels,
+    reject_other_labels,
     sorted_labels,
     suspicious_labels,
     unknown_labels,
@@ -168,3 +176,86 @@ def test_labels_are_sorted_by_number_or_as_text():
 def test_the_rarest_label_of_each_row():
     rows = [["a", "b"], ["a"], [], ["c", "b"], ["b", "a"]]
     assert rarest_labels(rows) == ["a", "a", "", "c", "b"]
+
+
+# Measures by label against scikit-learn, for rows with any number of labels.
+LABELS = ("bad", "good", "neutral")
+ROW = st.tuples(*[st.booleans()] * 3)
+
+
+def measures_of(gold, predicted):
+    return LabelMeasures(
+        (gold & predicted).sum(axis=0),
+        predicted.sum(axis=0),
+        gold.sum(axis=0),
+        rows=len(gold),
+        labels=LABELS,
+    )
+
+
+@given(st.lists(st.tuples(ROW, ROW), min_size=1, max_size=20))
+def test_details_are_those_of_scikit_learn(rows):
+    gold, predicted = (np.array(column) for column in zip(*rows, strict=True))
+    details = measures_of(gold, predicted).details()
+    report = classification_report(
+        gold, predicted, target_names=LABELS, output_dict=True, zero_division=0
+    )
+    for label in LABELS:
+        found, expected = details["labels"][label], report[label]
+        assert found["support"] == expected["support"]
+        for ours, theirs in (("precision", "precision"), ("recall", "recall"), ("f1", "f1-score")):
+            assert found[ours] == pytest.approx(expected[theirs])
+    if (gold | predicted).any(axis=0).all():
+        assert details["macro_average"]["f1"] == pytest.approx(report["macro avg"]["f1-score"])
+    assert details["weighted_average"]["f1"] == pytest.approx(report["weighted avg"]["f1-score"])
+
+
+def test_labels_that_are_never_predicted():
+    gold = np.array([[True, True, False], [True, False, False]])
+    predicted = np.array([[True, False, False], [True, False, False]])
+    assert list(measures_of(gold, predicted).warnings()) == [
+        "label 'good' is never predicted, though 1 of 2 rows have it"
+    ]
+
+
+# Which labels are numbers.
+
+
+def table_of(labels):
+    return Table(
+        source="t.csv",
+        columns={"text": ["x"] * len(labels), "stars": list(labels)},
+        lines=list(range(2, 2 + len(labels))),
+        rejects=[],
+    )
+
+
+@pytest.mark.parametrize(
+    "label", ["3", "-2.5", "+.5", "4.", " 7 ", "1e3", "1E-30", "0", "-0.0", "3.4e38", "1e-400"]
+)
+def test_numbers(label):
+    assert reject_other_labels(table_of([label]), "stars").columns["stars"] == [label]
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["nan", "inf", "-Infinity", "3,5", "1_000", "five", "true", "0x1", "1e39", "1e400", "٣", "- 3"],
+)
+def test_what_is_no_finite_number_of_float32_is_rejected_with_its_line(label):
+    kept = reject_other_labels(table_of(["1", label, "2"]), "stars")
+    assert kept.columns["stars"] == ["1", "2"]
+    assert [str(reject) for reject in kept.rejects] == [
+        f"t.csv:3: label is not a finite number ({label!r})"
+    ]
+    with pytest.raises(
+        RowsRejected, match=r"1 × label is not .*first at t\.csv:2.*'stars'.*--label-column"
+    ):
+        reject_other_labels(table_of([label]), "stars")
+
+
+def test_a_long_label_costs_no_more_than_its_length():
+    def kept_labels(label):
+        return reject_other_labels(table_of(["1", label]), "stars").columns["stars"]
+
+    assert kept_labels("1" * 1_000_000 + "x") == ["1"]
+    assert superlinear_growth(kept_labels, lambda size: "1" * size + "x", size=100_000) is None

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from behavior.tasks import check_exported_predictions, check_task
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, label_ranking_average_precision_score
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError
 from bert_tf.tasks.base.task import ROW_WEIGHTS
 from bert_tf.tasks.multiple_choice.options import trial_choices
-from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
+from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask, choice_values
 from bert_tf.tasks.registry import task_of_weights
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 from pipeline.cli.main import main
@@ -187,3 +190,29 @@ def test_from_training_rows_to_scored_files(write, small_model, tmp_path, monkey
     card = (tmp_path / "model" / "README.md").read_text()
     assert "\n---\n\n# Multiple choice model\n" in card
     assert "AutoModelForMultipleChoice" in card
+
+
+# Measures of choices, as scikit-learn defines them.
+
+
+@given(st.integers(0, 10_000), st.integers(1, 6), st.integers(2, 5))
+def test_metrics_equal_scikit_learn(seed, rows, choices):
+    generator = np.random.default_rng(seed)
+    probabilities = generator.integers(0, 4, (rows, choices)) / 3  # with ties
+    right = generator.integers(0, choices, rows)
+    chosen = probabilities.argmax(axis=1)
+    found = choice_values(right, chosen, probabilities, np.full(rows, choices))
+    found = {name: values.mean() for name, values in found.items()}
+    assert found["accuracy"] == accuracy_score(right, chosen)
+    relevant = np.eye(choices)[right]
+    expected = label_ranking_average_precision_score(relevant, probabilities)
+    assert found["mean_reciprocal_rank"] == pytest.approx(expected)
+
+
+def test_what_fills_a_row_up_has_no_rank():
+    probabilities = np.array([[0.0, 1.0, 0.0, 0.0]])
+    found = choice_values(np.array([0]), np.array([1]), probabilities, np.array([2]))
+    assert {name: [*values] for name, values in found.items()} == {
+        "accuracy": [False],
+        "mean_reciprocal_rank": [0.5],
+    }

@@ -1,12 +1,20 @@
 """The metrics that a config may name are those that the tasks measure."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
+from bert_tf.config.sections.finetuning import Recipe
+from bert_tf.data.rows.encoded_rows import padded_length
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.registry import TASKS, finetune_config
+from bert_tf.tasks.running import finetuning
+from bert_tf.tasks.running.finetuning import too_few_steps
 from bert_tf.training import best_model
+from bert_tf.training.arithmetic import PrecisionPolicy
 
 
 def test_every_task_has_metrics():
@@ -57,3 +65,55 @@ def test_the_metric_decides_and_the_loss_among_equals(tmp_path, monkeypatch, met
             assert notes["best"] == {"step": step, **line}
             steps.append(step)
     assert steps == kept
+
+
+def doubts(*, rows: int, batch_size: int, epochs: float, steps: int) -> list[str]:
+    config: Any = SimpleNamespace(recipe=Recipe(epochs, batch_size, 5e-5))
+    inputs: Any = SimpleNamespace(steps_per_epoch=steps / epochs)
+    return list(too_few_steps(config, inputs, rows))
+
+
+def test_a_few_dozen_rows_need_more_epochs():
+    assert doubts(rows=40, batch_size=32, epochs=3.0, steps=6) == [
+        "40 training rows in batches of 32 make 6 steps in 3 epochs, too few to learn from; give "
+        "--epochs 50 for 100 steps, or a smaller --batch-size"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "steps", "epochs"), [(40, 20, 10), (6400, 600, 3), (400, 20, 1.5)]
+)
+def test_longer_runs_are_left_alone(rows, steps, epochs):
+    assert not doubts(rows=rows, batch_size=32, epochs=epochs, steps=steps)
+
+
+def test_the_epochs_that_it_names_are_enough():
+    for rows in range(1, 200, 7):
+        (line,) = doubts(rows=rows, batch_size=8, epochs=1.0, steps=1)
+        epochs = int(line.split("--epochs ")[1].split()[0])
+        steps_per_epoch = -(-rows // 8)
+        assert 100 <= epochs * steps_per_epoch < 100 + steps_per_epoch
+
+
+# How far the lengths of batches are padded.
+
+
+@pytest.mark.parametrize(("is_accelerator", "multiple"), [(False, 1), (True, 8)])
+def test_lengths_are_those_of_the_longest_rows_but_for_accelerators(
+    is_accelerator, multiple, monkeypatch
+):
+    monkeypatch.setattr(finetuning, "has_accelerator", lambda: is_accelerator)
+    precision = PrecisionPolicy("mixed_bfloat16", use_xla=False)
+    assert finetuning.length_multiple(precision) == multiple
+
+
+@pytest.mark.parametrize("most", [8, 25, 128, 384, 512])
+def test_xla_compiles_at_most_eight_lengths_and_little_padding(most):
+    lengths = finetuning.length_multiple(PrecisionPolicy("float32", use_xla=True))
+    padded = {
+        length: padded_length(np.array([length]), lengths, most) for length in range(1, most + 1)
+    }
+    assert len(set(padded.values())) <= 8
+    for length, result in padded.items():
+        assert length <= result <= max(32, 2 * length)
+    assert padded_length(np.array([513]), lengths) == 1024

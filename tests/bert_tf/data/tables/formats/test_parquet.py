@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats import parquet
+from bert_tf.data.tables.formats.parquet import largest_repeated_value
 from bert_tf.data.tables.tables import read_table, read_table_blocks
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -222,3 +223,25 @@ def test_values_that_many_rows_repeat_are_decoded_a_few_at_a_time(tmp_path, monk
         assert tracemalloc.get_traced_memory()[1] < 40 << 20
     finally:
         tracemalloc.stop()
+
+
+# How long values can be, by the bytes of pages; pyarrow writes them.
+
+
+@pytest.mark.parametrize("size", [1, 1000, 100_000])
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
+def test_the_size_of_a_dictionary_is_found_without_decoding_it(tmp_path, size, compression):
+    path = tmp_path / "x.parquet"
+    table = pa.table({"text": ["x" * size] * 50})
+    pq.write_table(table, path, compression=compression)
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    with path.open("rb") as stream:
+        assert largest_repeated_value(stream, column) == size + 4  # with the length before it
+    pq.write_table(table, path, compression=compression, use_dictionary=False)
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    with path.open("rb") as stream:
+        assert largest_repeated_value(stream, column) == 0
+    pq.write_table(table, path, use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"})
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    with path.open("rb") as stream:
+        assert largest_repeated_value(stream, column) >= size

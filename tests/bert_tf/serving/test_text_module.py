@@ -1,12 +1,16 @@
 """Requests that no kernel may see; `test_saved_model_requests.py` sends them to exported models."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 from tensorflow.python.client import pywrap_tf_session as client
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.serving.text_module import checked_ids, checked_texts
+from bert_tf.serving.text_module import checked_ids, checked_texts, json_text
 
 CONFIG = BertConfig(
     vocab_size=10,
@@ -106,3 +110,19 @@ def test_the_optimizer_of_graphs_does_not_take_the_declared_shape_for_the_reques
             message = rf"text must have shape \[rows\], got\] \[{shape}\]"
             with pytest.raises(tf.errors.InvalidArgumentError, match=message):
                 request(texts)
+
+
+# Texts inside JSON strings, for any text.
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=5))
+def test_an_escaped_text_is_read_back_by_json(texts):
+    found = json_text(tf.constant([text.encode() for text in texts])).numpy()
+    assert [json.loads(b'"' + text + b'"') for text in found] == texts
+
+
+def test_every_control_character_is_escaped():
+    text = "".join(map(chr, range(0x80)))
+    (found,) = json_text(tf.constant([text])).numpy()
+    assert json.loads(b'"' + found + b'"') == text

@@ -63,3 +63,13 @@ def test_the_command_line_names_the_task_over_the_file(run, tmp_path, monkeypatc
     config, _ = job.calls[0]
     assert (config.task, config.doc_stride, config.sequence_length) == ("qa", 3, 384)
     assert "label_column" not in config.as_dict()
+
+
+# `export`: help and options follow the task.
+
+
+@pytest.mark.parametrize("arguments", [["--task", "fill-mask", "--help"], ["--help"]])
+def test_options_of_a_task_are_those_of_its_help_alone(help_of, arguments):
+    shown = help_of("export", *arguments)
+    assert ("--top-k N" in shown) == ("fill-mask" in arguments)
+    assert "--task" in shown and "--format" in shown

@@ -1,8 +1,12 @@
 """Limits of control groups, read from files as Linux writes them."""
 
-import pytest
+import gc
+import weakref
 
-from bert_tf.training.memory import machine_memory, peak_bytes
+import pytest
+import tensorflow as tf
+
+from bert_tf.training.memory import machine_memory, peak_bytes, releasing_graphs
 
 GIB = 2**30
 MEMINFO = f"MemTotal: {8 * GIB >> 10} kB\nMemAvailable: {6 * GIB >> 10} kB\n"
@@ -58,3 +62,33 @@ def test_the_peak_is_that_of_this_process():
     block = bytearray(64 << 20)
     assert peak_bytes() >= before
     assert peak_bytes() > len(block)
+
+
+# Graphs are released with the block that traced them.
+
+
+def traced():
+    @tf.custom_gradient
+    def doubled(values):
+        return 2 * values, lambda upstream: 2 * upstream
+
+    function = tf.function(doubled)
+    assert function(tf.constant(3.0)) == 6
+    return function
+
+
+def test_graphs_of_the_block_are_released():
+    with releasing_graphs():
+        graph = weakref.ref(traced().get_concrete_function(tf.constant(3.0)).graph)
+    gc.collect()
+    assert graph() is None
+
+
+def test_gradients_from_before_the_block_stay():
+    function, value = traced(), tf.constant(3.0)
+    with releasing_graphs():
+        traced()
+    with tf.GradientTape() as tape:
+        tape.watch(value)
+        result = function(value)
+    assert tape.gradient(result, value) == 2

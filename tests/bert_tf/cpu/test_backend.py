@@ -7,7 +7,7 @@ import tensorflow as tf
 from regression_task import make_loop
 
 from bert_tf.cpu import adamw
-from bert_tf.cpu.backend import ComputeCopies
+from bert_tf.cpu.backend import ComputeCopies, without_graph_rewrites
 
 
 @pytest.fixture
@@ -110,3 +110,28 @@ def test_steps_in_place_are_those_of_tensorflows_kernels(strategy, shards, reque
     found = make_loop(strategy(), shards=shards).run().train
     for name in ("loss", "gradient_norm"):
         assert found[name] == pytest.approx(expected[name], rel=1e-5)
+
+
+# Graphs run as traced inside the block, and are rewritten as before after it.
+
+
+def rewrites_are_off() -> bool:
+    return bool(tf.config.optimizer.get_experimental_options().get("disable_meta_optimizer", False))
+
+
+def test_rewrites_are_off_inside_alone():
+    with without_graph_rewrites():
+        assert rewrites_are_off()
+    assert not rewrites_are_off()
+
+
+def test_an_error_inside_leaves_them_as_they_were():
+    with pytest.raises(ValueError, match="step"), without_graph_rewrites():
+        raise ValueError("step")
+    assert not rewrites_are_off()
+
+
+def test_gpus_keep_their_rewrites(monkeypatch):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU:0"])
+    with without_graph_rewrites():
+        assert not rewrites_are_off()
