@@ -29,7 +29,7 @@ pytest.register_assert_rewrite(
     "behavior.layers", "behavior.pages", "behavior.readers", "behavior.tasks"
 )
 
-from beam_construction import keep_what_beam_looks_up  # noqa: E402
+from behavior.beam_construction import keep_what_beam_looks_up  # noqa: E402
 from behavior.forks import serve_forks  # noqa: E402
 from forked_tests import ForkedTests, number_of_workers  # noqa: E402
 

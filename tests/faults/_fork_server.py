@@ -43,7 +43,7 @@ def import_everything() -> None:
 
 def warm_up() -> None:
     """Runs the job that starts no TensorFlow once: forks inherit tables and kernels."""
-    from beam_construction import forget_threads, keep_what_beam_looks_up
+    from behavior.beam_construction import forget_threads, keep_what_beam_looks_up
     from faults.job_chain import JOBS, write_inputs
     from tensorflow.python.eager import context
 

@@ -41,6 +41,6 @@ def browser(tmp_path_factory):
 @pytest.fixture
 def make_job(tmp_path):
     """Makes a `Copying` that works in a new folder."""
-    from copying_job import Copying
+    from behavior.copying_job import Copying
 
     return functools.partial(Copying, tmp_path)

@@ -18,7 +18,7 @@ from pathlib import Path
 from unittest import mock
 
 import constant_engine
-from beam_construction import forget_threads
+from behavior.beam_construction import forget_threads
 from constant_engine import CONSTANT
 
 from bert_tf.base.console import Console

@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from behavior.flink_cluster import ROOT, FlinkCluster
 from behavior.timing import wait_until
-from flink_cluster import ROOT, FlinkCluster
 
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 

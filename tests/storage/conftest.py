@@ -13,7 +13,7 @@ from pipeline.beam.stored_path import path_of
 
 sys.path.append(str(Path(__file__).parents[1] / "pipeline"))
 
-from stored_corpus import write_corpus
+from behavior.stored_corpus import write_corpus
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from remote_outputs import local_files
+from behavior.remote_outputs import local_files
 
 from bert_tf.base.console import Console
 from bert_tf.base.files import remove, replacing_file

@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import pytest
+from behavior.pretraining_runs import losses, train, write_data, write_model_config
+from behavior.remote_outputs import local_files
 from behavior.timing import wait_until
-from pretraining_runs import losses, train, write_data, write_model_config
-from remote_outputs import local_files
-from training_workers import check_lost_worker, training_workers
+from behavior.training_workers import check_lost_worker, training_workers
 
 from pipeline.outputs.manifest import read_manifest
 

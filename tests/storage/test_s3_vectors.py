@@ -1,7 +1,7 @@
 """`embed`, `search` and `summarize` with inputs and outputs on S3."""
 
 import pytest
-from stored_vectors import check_same_outputs, jobs_by_output, make_outputs
+from behavior.stored_vectors import check_same_outputs, jobs_by_output, make_outputs
 
 from pipeline.beam.storage import use_storage_options
 

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from regression_task import make_loop
+from behavior.regression_task import make_loop
 
 from bert_tf.cpu import adamw
 from bert_tf.cpu.backend import ComputeCopies, without_graph_rewrites

@@ -10,7 +10,7 @@ import tensorflow as tf
 from behavior.engines import check_engine
 from behavior.forks import printed_in_forks, run_forked
 from behavior.small_models import write_model
-from toy_regression import REGRESSION, RegressionTask
+from behavior.toy_regression import REGRESSION, RegressionTask
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.processor import has_bfloat16

@@ -5,8 +5,8 @@ import json
 import sys
 
 import pytest
+from behavior.toy_regression import REGRESSION
 from click.testing import CliRunner
-from toy_regression import REGRESSION
 
 from bert_tf.tasks.registry import TASKS
 from pipeline.cli.main import bert_pipeline

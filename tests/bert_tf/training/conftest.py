@@ -1,14 +1,10 @@
-"""Makes the small task beside this file importable, and silences the console."""
+"""A console that keeps what it is told."""
 
 import io
-import sys
-from pathlib import Path
 
 import pytest
 
 from bert_tf.base.console import Console
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 class HeardConsole(Console):

@@ -6,10 +6,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from behavior.loop_runs import run_until
+from behavior.regression_task import make_loop
 from hypothesis import given
 from hypothesis import strategies as st
-from loop_runs import run_until
-from regression_task import make_loop
 
 from bert_tf.training import best_model
 from bert_tf.training.best_model import BestModel, BestModelKeeper, EarlyStop, rank

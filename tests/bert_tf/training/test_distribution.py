@@ -4,8 +4,8 @@ import signal
 
 import pytest
 import tensorflow as tf
-from packed_task import make_inputs, make_packed_loop
-from regression_task import Numbers, make_loop
+from behavior.packed_task import make_inputs, make_packed_loop
+from behavior.regression_task import Numbers, make_loop
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError

@@ -7,9 +7,9 @@ import signal
 import numpy as np
 import pytest
 from behavior.forks import printed_in_forks
-from loop_runs import losses, run_until
-from packed_task import RECORDS, STEPS, make_inputs, make_packed_loop
-from regression_task import Numbers, make_loop
+from behavior.loop_runs import losses, run_until
+from behavior.packed_task import RECORDS, STEPS, make_inputs, make_packed_loop
+from behavior.regression_task import Numbers, make_loop
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError

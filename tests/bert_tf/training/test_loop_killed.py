@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 from behavior.forks import Fork
-from killed_run import make_loop
-from packed_task import STEPS
+from behavior.killed_run import make_loop
+from behavior.packed_task import STEPS
 
 from bert_tf.training.metrics_log import read_metrics
 from bert_tf.training.run_files import read_checkpoint
 
 pytestmark = pytest.mark.slow  # trains in a process that is killed
 
-SCRIPT = Path(__file__).with_name("killed_run.py")
+SCRIPT = Path(__file__).parents[2] / "behavior" / "killed_run.py"
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from loop_runs import losses, run_until
-from regression_task import Numbers, make_loop
+from behavior.loop_runs import losses, run_until
+from behavior.regression_task import Numbers, make_loop
 
 from bert_tf.pretraining.pretraining import PhasedInputs
 from bert_tf.training.metrics_log import read_metrics

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 from behavior.forks import Fork
+from behavior.packed_task import STEPS, assert_same_losses, make_packed_loop
 from behavior.ports import free_ports
-from packed_task import STEPS, assert_same_losses, make_packed_loop
-from regression_task import make_loop
-from replicas import regression_numbers
+from behavior.regression_task import make_loop
+from behavior.replicas import regression_numbers
 
 from bert_tf.training.metrics_log import read_metrics
 
 pytestmark = pytest.mark.slow  # trains in several processes at once
 
-SCRIPT = Path(__file__).with_name("replicas.py")
+SCRIPT = Path(__file__).parents[2] / "behavior" / "replicas.py"
 ROOT = Path(__file__).parents[3]
 # Makes TensorFlow log how often XLA has compiled each function.
 LOG_COMPILATIONS = {

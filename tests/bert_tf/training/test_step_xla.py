@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from packed_task import make_packed_loop
+from behavior.packed_task import make_packed_loop
 from test_step_kernels import CONFIG
 
 from bert_tf.models.heads import BertPretrainingModel

@@ -2,8 +2,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from loop_runs import losses, run_until
-from regression_task import make_loop
+from behavior.loop_runs import losses, run_until
+from behavior.regression_task import make_loop
 
 from bert_tf.training.weight_average import WeightAverages
 

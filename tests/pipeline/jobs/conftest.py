@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    from pretraining_runs import write_data
+    from behavior.pretraining_runs import write_data
 
     return write_data(tmp_path_factory.mktemp("records") / "data")
 
@@ -13,13 +13,13 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def padded_data(tmp_path_factory):
     """More than half of every row is padding."""
-    from pretraining_runs import LENGTH, write_data
+    from behavior.pretraining_runs import LENGTH, write_data
 
     return write_data(tmp_path_factory.mktemp("padded") / "data", length=2 * LENGTH)
 
 
 @pytest.fixture(scope="module")
 def model_config(tmp_path_factory):
-    from pretraining_runs import write_model_config
+    from behavior.pretraining_runs import write_model_config
 
     return write_model_config(tmp_path_factory.mktemp("config"))

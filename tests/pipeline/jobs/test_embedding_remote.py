@@ -1,8 +1,8 @@
 """`embed`, `search` and `summarize` with inputs and outputs on other storage."""
 
 import pytest
-from remote_outputs import forget_process
-from stored_vectors import check_same_outputs, make_outputs
+from behavior.remote_outputs import forget_process
+from behavior.stored_vectors import check_same_outputs, make_outputs
 
 from pipeline.beam.stored_path import path_of
 

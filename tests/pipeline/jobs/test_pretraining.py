@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from pretraining_runs import BATCH, LENGTH, RECORDS, VOCAB, encoded, train, write_data
+from behavior.pretraining_runs import BATCH, LENGTH, RECORDS, VOCAB, encoded, train, write_data
 
 from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.base.processor import CoreTimes

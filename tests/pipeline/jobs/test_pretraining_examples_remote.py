@@ -4,9 +4,9 @@ import io
 import re
 
 import pytest
+from behavior.remote_outputs import FAULTY, SCHEMES, forget_process, local_files, stored_files
+from behavior.stored_corpus import write_corpus
 from memory_storage import FAULTS, FILES
-from remote_outputs import FAULTY, SCHEMES, forget_process, local_files, stored_files
-from stored_corpus import write_corpus
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError

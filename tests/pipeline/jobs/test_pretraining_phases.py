@@ -5,7 +5,7 @@ import signal
 
 import numpy as np
 import pytest
-from pretraining_runs import BATCH, LENGTH, VOCAB, losses, train, write_data
+from behavior.pretraining_runs import BATCH, LENGTH, VOCAB, losses, train, write_data
 
 from bert_tf.base.errors import StoppedEarly, UsageError
 from bert_tf.pretraining import evaluation as training

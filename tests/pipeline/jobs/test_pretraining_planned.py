@@ -2,7 +2,7 @@
 
 import pytest
 import tensorflow as tf
-from pretraining_runs import train
+from behavior.pretraining_runs import train
 
 from bert_tf.base.errors import RunnerFailed
 from bert_tf.config.bert import sized_config

@@ -1,9 +1,9 @@
 """The train job with its records and its run on other storage."""
 
 import pytest
+from behavior.pretraining_runs import losses, train
+from behavior.remote_outputs import forget_process, local_files, stored_files
 from memory_storage import FAULTS, FILES
-from pretraining_runs import losses, train
-from remote_outputs import forget_process, local_files, stored_files
 
 from bert_tf.base.errors import InputError, UsageError
 from pipeline.beam.stored_path import path_of

@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from pretraining_runs import losses, train
+from behavior.pretraining_runs import losses, train
 
 from bert_tf.base.errors import StoppedEarly, UsageError
 from bert_tf.pretraining import evaluation as training

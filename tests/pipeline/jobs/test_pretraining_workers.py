@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from training_workers import check_lost_worker, training_workers
+from behavior.training_workers import check_lost_worker, training_workers
 
 pytestmark = pytest.mark.slow  # starts processes that train together
 

@@ -6,9 +6,9 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from behavior.remote_outputs import FAULTY, SCHEMES, forget_process, local_files, stored_files
 from constant_engine import CONSTANT, ConstantEngine
 from memory_storage import FAULTS, FILES
-from remote_outputs import FAULTY, SCHEMES, forget_process, local_files, stored_files
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError

@@ -4,8 +4,8 @@ import io
 import json
 
 import pytest
+from behavior.remote_outputs import FAULTY, SCHEMES, forget_process, local_files, stored_files
 from memory_storage import FAULTS, FILES
-from remote_outputs import FAULTY, SCHEMES, forget_process, local_files, stored_files
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError

@@ -3,8 +3,8 @@
 import itertools
 
 import pytest
+from behavior.remote_outputs import SCHEMES, forget_process, stored_files
 from memory_storage import FAULTS, FILES
-from remote_outputs import SCHEMES, forget_process, stored_files
 
 from bert_tf.base.errors import BertPipelineError, UsageError
 from pipeline.outputs.manifest import read_manifest

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from behavior.remote_outputs import SCHEMES, forget_process, local_files, stored_files
 from memory_storage import FAULTS, FILES
-from remote_outputs import SCHEMES, forget_process, local_files, stored_files
 
 from bert_tf.base.checksums import write_sums
 from bert_tf.base.console import Console

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from behavior.pages import check_page
-from toy_regression import REGRESSION, RegressionTask
+from behavior.toy_regression import REGRESSION, RegressionTask
 
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults
@@ -189,7 +189,7 @@ def test_a_run_has_its_curves(tmp_path, steps):
 
 @pytest.mark.slow  # reads records, with TensorFlow
 def test_records_have_histograms_and_examples(tmp_path):
-    from pretraining_runs import write_data
+    from behavior.pretraining_runs import write_data
 
     data = write_data(tmp_path / "data")
     page = check_page(artifact_page(str(data), samples=2))

@@ -135,7 +135,7 @@ def test_an_unfinished_pretraining_shows_its_curves_beside_frequencies(tmp_path)
 
 @pytest.mark.slow  # reads records, with TensorFlow
 def test_records_are_shown_while_they_are_what_the_run_read(tmp_path):
-    from pretraining_runs import write_data
+    from behavior.pretraining_runs import write_data
 
     data = write_data(tmp_path / "data")
     write_lines(tmp_path / "run", [{"step": 1, "split": "train", "mlm_loss": 7.0}])

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from toy_regression import REGRESSION
+from behavior.toy_regression import REGRESSION
 
 from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.section import build_section

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from toy_regression import REGRESSION
+from behavior.toy_regression import REGRESSION
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.tasks.base.declaration import PredictionField

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from behavior.tasks import check_task
-from toy_regression import REGRESSION, RegressionTask
+from behavior.toy_regression import REGRESSION, RegressionTask
 
 from bert_tf.base.errors import BertPipelineError, ConfigError, UsageError
 from bert_tf.config.bert import BertConfig

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from toy_regression import REGRESSION, RegressionTask
+from behavior.toy_regression import REGRESSION, RegressionTask
 
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from behavior.ports import free_ports
+from behavior.pretraining_runs import losses, train, write_model_config
 from behavior.timing import wait_until
-from pretraining_runs import losses, train, write_model_config
 
 ROOT = Path(__file__).parents[2]
 STEPS, SAVED = 200, 20

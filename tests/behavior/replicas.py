@@ -17,7 +17,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1]))
 
 
 _PACKED = {
@@ -30,7 +30,7 @@ _PACKED = {
 
 def regression_numbers(loop, strategy):
     """Trains; the last train line, an evaluation, and the norm of a kernel's average."""
-    from regression_task import Numbers, SquaredError
+    from behavior.regression_task import Numbers, SquaredError
 
     from bert_tf.training.evaluation import Evaluation
 
@@ -70,8 +70,8 @@ def trained_numbers(task, strategy, run_directory):
     if task == "rows":
         return rows_read(strategy)
 
-    from packed_task import make_packed_loop
-    from regression_task import make_loop
+    from behavior.packed_task import make_packed_loop
+    from behavior.regression_task import make_loop
 
     if not task.startswith("packed"):
         loop = make_loop(

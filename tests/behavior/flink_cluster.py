@@ -8,7 +8,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 _SCRIPT = ROOT / "deploy/flink/cluster.sh"
 _REST = "http://127.0.0.1:8081"
 

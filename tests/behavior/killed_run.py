@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1]))
 
-from packed_task import make_packed_loop
+from behavior.packed_task import make_packed_loop
 
 from bert_tf.training import run_files
 from bert_tf.training.loop import TrainingLoop

@@ -1,6 +1,0 @@
-"""Makes the small model of `test_cudnn` importable."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
