@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from behavior.packed_task import make_packed_loop
-from test_step_kernels import CONFIG
 
+from bert_tf.config.bert import BertConfig
 from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_of
@@ -18,6 +18,14 @@ from bert_tf.training.distribution import distributed_iterator
 from bert_tf.training.evaluation import Evaluation
 from bert_tf.xla.step_programs import STEPS_PER_PROGRAM, StepPrograms
 
+CONFIG = BertConfig(
+    vocab_size=50,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=16,
+)
 BERT = CONFIG.replace(num_hidden_layers=1)
 pytestmark = pytest.mark.slow  # XLA compiles a training step of BERT
 

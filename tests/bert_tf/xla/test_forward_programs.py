@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_cudnn import CONFIG, LENGTH, PREDICTIONS, ROWS, batch_of, pretraining_model
+from behavior.packed_batches import CONFIG, LENGTH, PREDICTIONS, ROWS, batch_of, pretraining_model
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
