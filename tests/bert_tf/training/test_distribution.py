@@ -75,10 +75,10 @@ def assert_xla_compiles_the_whole_step(loops, batches):
         arguments = (batch, tf.constant(number), tf.constant(0.01), 2)
         expected = plain(*arguments).numpy()
         assert compiled(*arguments).numpy() == pytest.approx(expected, rel=1e-4)
-    for name, variable in loops[0]._variables.items():
+    for name, variable in loops[0].variables.items():
         # An update is 0.01. Where gradients are rounding errors alone, as those of keys' biases,
         # it is the ratio of these to Adam's epsilon, which differs between processors.
-        assert loops[1]._variables[name].numpy() == pytest.approx(
+        assert loops[1].variables[name].numpy() == pytest.approx(
             variable.numpy(), rel=1e-3, abs=1e-3
         ), name
 
