@@ -46,8 +46,30 @@ class DataSet:
 
 
 def data_sets(folder: Path) -> dict[str, DataSet]:
-    """All of them by name, in a folder with `glue/`, `trec/`, `wnut17/` and `squad/`."""
-    glue = folder / "glue"
+    """Return all of them by name, of a folder with `glue/`, `trec/`, `wnut17/` and `squad/`."""
+    trec = DataSet(
+        name="TREC",
+        task="classification",
+        train=str(folder / "trec/train.tsv"),
+        eval=str(folder / "trec/test.tsv"),
+        metric="accuracy",
+        text_column="text",
+        label_column="coarse",
+    )
+    wnut = DataSet(
+        name="WNUT-17",
+        task="tagging",
+        train=str(folder / "wnut17/train.conll"),
+        eval=str(folder / "wnut17/dev.conll"),
+        metric="f1",
+    )
+    sst, *others, sts = _glue_sets(folder / "glue")
+    listed = (sst, trec, *others, sts, wnut, *_squad_sets(folder / "squad"))
+    return {data_set.name: data_set for data_set in listed}
+
+
+def _glue_sets(glue: Path) -> list[DataSet]:
+    """Return SST-2, MRPC, RTE (twice) and STS-B, in this order."""
     rte = DataSet(
         name="RTE",
         task="classification",
@@ -59,7 +81,7 @@ def data_sets(folder: Path) -> dict[str, DataSet]:
         text_column="sentence1",
         text_pair_column="sentence2",
     )
-    found = (
+    return [
         DataSet(
             name="SST-2",
             task="classification",
@@ -70,15 +92,6 @@ def data_sets(folder: Path) -> dict[str, DataSet]:
             label_column="label",
             rows=8000,
             epochs=1.0,
-        ),
-        DataSet(
-            name="TREC",
-            task="classification",
-            train=str(folder / "trec/train.tsv"),
-            eval=str(folder / "trec/test.tsv"),
-            metric="accuracy",
-            text_column="text",
-            label_column="coarse",
         ),
         DataSet(
             name="MRPC",
@@ -105,30 +118,26 @@ def data_sets(folder: Path) -> dict[str, DataSet]:
             text_column="sentence1",
             text_pair_column="sentence2",
         ),
+    ]
+
+
+def _squad_sets(squad: Path) -> list[DataSet]:
+    """Return the parts of SQuAD 1.1 and 2.0."""
+    return [
         DataSet(
-            name="WNUT-17",
-            task="tagging",
-            train=str(folder / "wnut17/train.conll"),
-            eval=str(folder / "wnut17/dev.conll"),
-            metric="f1",
-        ),
-        *(
-            DataSet(
-                name=f"SQuAD {version}",
-                task="qa",
-                train=str(folder / f"squad/train-v{version}-part.json"),
-                eval=str(folder / f"squad/dev-v{version}-part.json"),
-                metric=metric,
-                scale=1.0,
-                epochs=1.0,
-                batch_size=16,
-                learning_rate=1e-4,
-                max_seq_length=384,
-            )
-            for version, metric in (("1.1", "f1"), ("2.0", "best_f1"))
-        ),
-    )
-    return {data_set.name: data_set for data_set in found}
+            name=f"SQuAD {version}",
+            task="qa",
+            train=str(squad / f"train-v{version}-part.json"),
+            eval=str(squad / f"dev-v{version}-part.json"),
+            metric=metric,
+            scale=1.0,
+            epochs=1.0,
+            batch_size=16,
+            learning_rate=1e-4,
+            max_seq_length=384,
+        )
+        for version, metric in (("1.1", "f1"), ("2.0", "best_f1"))
+    ]
 
 
 def f1_of_answers(path: str, answers: dict[str, tuple[str, float]], *, tuned: bool) -> float:

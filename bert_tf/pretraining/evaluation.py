@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -25,6 +25,19 @@ from bert_tf.training.evaluation import Evaluation
 from bert_tf.training.timeline import phase_ends, phase_of
 
 _LARGEST_POWER = 700.0  # e ** 700 is about the largest power that a float can hold
+
+
+def _eval_batches(
+    config: TrainConfig, phase: PretrainingPhase, data: PretrainingData
+) -> Callable[[], tf.data.Dataset]:
+    """Return a function that opens eval records in batches as large as the micro-batches."""
+    return functools.partial(
+        evaluation_batches,
+        data.paths("eval"),
+        data,
+        batch_size=phase.batch_size // phase.accumulation_steps,
+        limit=config.eval_examples,
+    )
 
 
 class RecordsEvaluation:
@@ -68,40 +81,20 @@ class RecordsEvaluation:
         self._ends = phase_ends([phase.steps for phase in phases])
         self._best = best
         self._console = console
-        self._datasets = [
-            functools.partial(
-                evaluation_batches,
-                phase.data.paths("eval"),
-                phase.data,
-                batch_size=phase.batch_size // phase.accumulation_steps,
-                limit=config.eval_examples,
-            )
-            for phase in phases
-        ]
-        self._evaluations = [
-            Evaluation(
+
+        def evaluation(loss: PretrainingLoss, dataset: Callable[[], tf.data.Dataset]) -> Evaluation:
+            return Evaluation(
                 model=model,
                 loss=loss,
                 strategy=strategy,
                 make_dataset=dataset,
                 arithmetic=arithmetic,
             )
-            for dataset in self._datasets
-        ]
+
+        self._datasets = [_eval_batches(config, phase, phase.data) for phase in phases]
+        self._evaluations = [evaluation(loss, dataset) for dataset in self._datasets]
         self._sets = {
-            name: Evaluation(
-                model=model,
-                loss=PretrainingLoss("none"),
-                strategy=strategy,
-                make_dataset=functools.partial(
-                    evaluation_batches,
-                    data.paths("eval"),
-                    data,
-                    batch_size=phases[0].batch_size // phases[0].accumulation_steps,
-                    limit=config.eval_examples,
-                ),
-                arithmetic=arithmetic,
-            )
+            name: evaluation(PretrainingLoss("none"), _eval_batches(config, phases[0], data))
             for name, data in (sets or {}).items()
         }
         self._before: dict[str, float] = {}  # losses on the sets before training

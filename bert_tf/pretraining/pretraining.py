@@ -17,6 +17,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.parsing import find_damage
+from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.evaluation import RecordsEvaluation
@@ -144,10 +145,6 @@ def pretrain(
         writes=plan.writes,
         agree=WorkerSync(plan.strategy).of_chief,
     )
-    judge = None
-    if pairs is not None:
-        tokenizer = HostTokenizer(vocab, lowercase=data[0].lowercase)
-        judge = PairJudge(pairs, model=model, tokenizer=tokenizer)
     evaluation = RecordsEvaluation(
         config,
         plan.phases,
@@ -157,7 +154,7 @@ def pretrain(
         arithmetic=plan.arithmetic,
         best=best,
         console=console,
-        judge=judge,
+        judge=_judge_of(pairs, model, vocab, data[0].lowercase),
         sets=sets,
     )
     if initial is not None:
@@ -176,6 +173,15 @@ def pretrain(
             cause = RunnerFailed(f"a step did not fit into the memory: {plan.cure}")
         raise cause or error from None
     return PretrainingResult(training=result, phases=_phase_results(plan, result.step))
+
+
+def _judge_of(
+    pairs: MinimalPairs | None, model: BertPretrainingModel, vocab: list[str], lowercase: Lowercase
+) -> PairJudge | None:
+    if pairs is None:
+        return None
+    tokenizer = HostTokenizer(vocab, lowercase=lowercase)
+    return PairJudge(pairs, model=model, tokenizer=tokenizer)
 
 
 def _make_loop(

@@ -407,7 +407,13 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         if names
     ]
     write_text_atomically(output / DATA_CARD, data_card(record.manifest()))
-    rejected = quantity(sum(counts["rejected"].values()), "rejected line")
+    _list_files(record, output)
+    record.suggest("train", data=config.output, output="RUN", size="tiny")
+
+
+def _list_files(record: JobRecord, output: Path) -> None:
+    """List the files beside the records, as far as there are any."""
+    rejected = quantity(sum(record.counts["rejected"].values()), "rejected line")
     record.made += [
         (str(path), meaning)
         for path, meaning in (
@@ -421,7 +427,6 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         )
         if path.exists()
     ]
-    record.suggest("train", data=config.output, output="RUN", size="tiny")
 
 
 def _shown_shards(output: Path, names: list[str]) -> str:

@@ -123,17 +123,7 @@ def read_choices(
             rows.append(row)
     unnamed = [row for row in rows if row.label.strip() not in row.names]
     if label_form == "auto":
-        is_number = all(_WHOLE_NUMBER.fullmatch(row.label.strip()) for row in unnamed)
-        if unnamed and is_number and console and all(row.label in row.choices for row in unnamed):
-            console.warn(
-                f"{path}: all labels are texts of choices, but read as their numbers; if that is "
-                "wrong, give --label-form text"
-            )
-        label_form = "number" if is_number else "text"
-        if unnamed and not is_number and all(map(_is_letter_only, unnamed)):
-            label_form = "letter"
-            if console is not None:
-                console.info(f"{path}: labels are letters: A is the first choice")
+        label_form = _form_of_labels(path, unnamed, console)
     if label_form == "number":
         _check_begins_with_zero(path, unnamed, console)
     right_choice = _RIGHT_CHOICES[label_form]
@@ -163,6 +153,22 @@ def read_choices(
         rejects=rejects,
         label_form=label_form,
     )
+
+
+def _form_of_labels(path: str, rows: Sequence[_Row], console: Console | None) -> str:
+    """Return the form of labels that are no names: `number`, `letter` or `text`."""
+    if all(_WHOLE_NUMBER.fullmatch(row.label.strip()) for row in rows):
+        if rows and console and all(row.label in row.choices for row in rows):
+            console.warn(
+                f"{path}: all labels are texts of choices, but read as their numbers; if that is "
+                "wrong, give --label-form text"
+            )
+        return "number"
+    if not all(map(_is_letter_only, rows)):
+        return "text"
+    if console is not None:
+        console.info(f"{path}: labels are letters: A is the first choice")
+    return "letter"
 
 
 def _usable_rows(

@@ -71,13 +71,9 @@ def answer_causes(
     places, firsts, lasts = _answer_places(source, encoded)
     has_answer = np.array([bool(listed) for listed in source.answers], bool)
     lengths = np.where(firsts >= 0, lasts - firsts + 1, 0)
-    starts, _ = window_targets(encoded.windows, encoded.question_lengths, firsts, lasts)
-    in_a_window = np.zeros(len(source), bool)
-    # A window whose target is [CLS], at 0, does not hold the answer.
-    in_a_window[encoded.windows.question[starts > 0]] = True
     needed = int(lengths[missed].max(initial=0))
     rest = missed & has_answer
-    for rows, text, remedy, is_setting in (
+    causes = (
         (
             places[:, 0] < 0,
             "is not in the context",
@@ -92,7 +88,7 @@ def answer_causes(
             True,
         ),
         (
-            ~in_a_window,
+            ~_are_in_a_window(encoded, firsts, lasts),
             f"is not whole in any window of --max-seq-length {task.max_seq_length} and "
             f"--doc-stride {task.doc_stride}",
             "lower --doc-stride, or raise --max-seq-length",
@@ -105,18 +101,13 @@ def answer_causes(
             False,
         ),
         (
-            np.array(
-                [
-                    not any(normalize_answer(answer.text) for answer in listed)
-                    for listed in source.answers
-                ],
-                bool,
-            ),
+            _is_without_words(source),
             "consists of articles and punctuation, which the metrics leave out",
             "correct the answers",
             False,
         ),
-    ):
+    )
+    for rows, text, remedy, is_setting in causes:
         yield Cause(
             count=int((rest & rows).sum()),
             total=int(has_answer.sum()),
@@ -133,6 +124,23 @@ def answer_causes(
             "has no answer, but the model always answers",
             "leave these rows out, or fine-tune on rows some of which have no answer",
         )
+
+
+def _are_in_a_window(encoded: QuestionRows, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
+    """Return for each question whether a window holds its whole answer, bool."""
+    starts, _ = window_targets(encoded.windows, encoded.question_lengths, firsts, lasts)
+    are_whole = np.zeros(len(firsts), bool)
+    # A window whose target is [CLS], at 0, does not hold the answer.
+    are_whole[encoded.windows.question[starts > 0]] = True
+    return are_whole
+
+
+def _is_without_words(source: Questions) -> np.ndarray:
+    """Return for each question whether nothing is left of its answers in the metrics, bool."""
+    return np.array(
+        [not any(normalize_answer(answer.text) for answer in listed) for listed in source.answers],
+        bool,
+    )
 
 
 def _answer_places(

@@ -146,19 +146,44 @@ def finetune(
         console=console,
         evaluate=evaluate,
     ).run()
+    return _finish(config, task, read, training, inputs, tokenizer, writes=writes, console=console)
+
+
+def _finish(
+    config: FinetuneConfig,
+    task: Task,
+    read: FinetuningRows,
+    training: TrainingResult,
+    inputs: FinetuningInputs,
+    tokenizer: WordPieceTokenizer,
+    *,
+    writes: bool,
+    console: Console,
+) -> FinetuningResult:
+    """Measure the best model, and keep what is known of its rows.
+
+    Args:
+        config: options of `finetune`.
+        task: the task.
+        read: the rows as they were read.
+        training: outcome of the steps.
+        inputs: the training batches.
+        tokenizer: of the model.
+        writes: whether this process writes the run.
+        console: receives the measures.
+    """
     best, results = training.notes["best"], None
     if read.evaluation is not None and writes:
         task, results = measure_best(config.output, read, console)
         best = {"step": best["step"], **results.metrics}
     if writes:
         write_profile(config.output, task, read, results, tokenizer)
-    best_model = _best_model(config, training.notes, results, inputs.steps_per_epoch)
     return FinetuningResult(
         **vars(read),
         task=task,
         training=training,
         best=best,
-        best_model=best_model,
+        best_model=_best_model(config, training.notes, results, inputs.steps_per_epoch),
         improved_epoch=improved_at(training.notes) / inputs.steps_per_epoch,
         epochs=training.step / inputs.steps_per_epoch,
         results=results,

@@ -150,29 +150,20 @@ def _find(data, delimiter, has_quotes, line, longest, is_end, ends):
                     break
             else:
                 begin = position
-                while (
-                    position < size
-                    and data[position] != delimiter
-                    and data[position] != _LINE_FEED
-                    and data[position] != line_end
-                ):
-                    position += 1
+                position = _plain_end(data, position, delimiter, line_end)
                 stop = position
                 if not has_quotes and stop > begin and data[stop - 1] == _RETURN:
                     stop -= position == size or data[position] == _LINE_FEED
             field_starts[fields], field_stops[fields] = begin, stop
             fields += 1
-            if position < size and data[position] == delimiter:
-                position += 1
-                continue
-            break
+            if position == size or data[position] != delimiter:
+                break
+            position += 1
         is_longer = _is_longer(data, start, position, longest)
         may_be_closed = fault == OPEN_AT_END and not is_end and not is_longer
         record_stop = position if has_quotes else stop
         if fault != SOUND or is_longer:
-            position = start
-            while position < size and data[position] != _LINE_FEED and data[position] != line_end:
-                position += 1
+            position = _plain_end(data, start, line_end, line_end)
             if _is_longer(data, start, position, longest):
                 fault = LONG_RECORD
             elif is_longer:
@@ -193,6 +184,19 @@ def _find(data, delimiter, has_quotes, line, longest, is_end, ends):
         records += 1
         offsets[records] = fields
     return records, fields, blank_lines, position, line, is_cut_off
+
+
+@numba.njit(cache=True, inline="always")
+def _plain_end(data, position, delimiter, line_end):
+    """Return where a field without quotes ends: at a delimiter, at a line end or after the data."""
+    while (
+        position < len(data)
+        and data[position] != delimiter
+        and data[position] != _LINE_FEED
+        and data[position] != line_end
+    ):
+        position += 1
+    return position
 
 
 @numba.njit(cache=True, inline="always")
