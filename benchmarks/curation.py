@@ -5,7 +5,7 @@
         --exclude dev.tsv [--kills 3] [--options "--runner=prism"]
 
 The first prints megabytes of text per CPU second: of reading and cleaning with each part of
-curation by itself, of whole jobs, and of each rule alone on clean text. The second compares the
+curation by itself, of whole jobs, and of each single rule on clean text. The second compares the
 SHA-256 of all files of 1, 2 and 4 workers, of the inputs in another order, and of a job that is
 killed (SIGKILL) several times and started again; with `--options`, also of another runner.
 """
@@ -77,7 +77,7 @@ def time_job(inputs: list[str], vocab: str, folder: Path, **values: Any) -> floa
 
 
 def time_rules(inputs: list[str], vocab: str, folder: Path) -> Iterator[tuple[str, float]]:
-    """Megabytes per CPU second of each rule alone, with what it measures."""
+    """Return the megabytes per CPU second of each single rule, with what it measures."""
     config = config_of(inputs, vocab, folder, curation=ALL["curation"], languages=ALL["languages"])
     rules = DocumentRules.from_config(config)
     sample = read_sample(config, match_files(config.input))

@@ -62,7 +62,7 @@ def forward_step(
 def pretraining_step(
     config: transformers.BertConfig, batch: dict[str, torch.Tensor], *, compiled: bool
 ) -> Callable[[], Any]:
-    """A step on the masked-LM loss, with logits of the masked positions alone."""
+    """Run a step on the masked-LM loss, with logits of only the masked positions."""
     model = transformers.BertForMaskedLM(config).train().to(DEVICE)
 
     def loss() -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""N-gram models of the text of pretraining records: the baseline of what counting alone can learn.
+"""N-gram models of the text of pretraining records: the baseline of what counting can learn.
 
 Interpolated Kneser-Ney smoothing with one discount for each order (Chen and Goodman 1999, "An
 Empirical Study of Smoothing Techniques for Language Modeling", section 3), over the word pieces of

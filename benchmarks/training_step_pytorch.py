@@ -3,7 +3,7 @@
     python benchmarks/training_step_pytorch.py SIDE SETTINGS
 
 SIDE is `eager` or `compile` for the model as its users run it, with vocabulary logits for all
-positions, or `gathered` for the same encoder and heads with logits for the masked positions alone.
+positions, or `gathered` for the same encoder and heads with logits for only the masked positions.
 Needs torch and transformers; for the protocol see side.py.
 """
 

@@ -4,7 +4,7 @@
 
 SIDE is `ours` for the step as `bert-pipeline train` runs it, `keras-hub` or `keras-hub-xla` for
 KerasHub's BertMaskedLM under `fit`, without and with XLA, or `matmul` for the matrix
-multiplications of a forward pass alone. For the protocol see side.py.
+multiplications of only a forward pass. For the protocol see side.py.
 """
 
 from __future__ import annotations

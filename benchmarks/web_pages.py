@@ -1,4 +1,4 @@
-"""Pages and megabytes per CPU second from a WARC file to texts, ours beside the libraries alone.
+"""Pages and megabytes per CPU second from a WARC file to texts, ours beside only the libraries.
 
     python benchmarks/web_pages.py crawl.warc.gz
 

@@ -107,7 +107,7 @@ class Job:
         if strict and not call.has_health:
             raise UsageError(f"{self.name}: has no health check; leave strict out")
         resolved = call.resolve(None if config is None else os.fspath(config), values)
-        # As on the command line, where the default is text, too.
+        # Like the command line, where the default is text, too.
         limit = call.max_rejects if max_rejects is None else str(max_rejects)
         try:
             parsed = None if limit is None else RejectLimit.parse(limit)

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from bert_tf.base.errors import UsageError
 
-# As in pyproject.toml.
+# Keep in step with pyproject.toml.
 KERAS_HUB_VERSIONS = "keras-hub>=0.21,<0.33"
 _LONGEST_REASON = 120  # characters; names of symbols are long
 _FOLDERS = re.compile(r"/\S+/")  # before the name of a shared library

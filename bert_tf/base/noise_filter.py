@@ -16,7 +16,7 @@ from pathlib import Path
 _SECONDS_OF_A_LINE = 0.2
 _LONGEST_LINE = 1 << 20
 _LONGEST_LOG = 1 << 24
-# As in pipeline/outputs/job_log.py, which this process does not import.
+# The same as in pipeline/outputs/job_log.py, which this process does not import.
 OPEN = b"\0"
 _FIRST_LINE = re.compile(rb"\d{4}-\d\d-\d\d [\d:]+ UTC: bert-pipeline ")
 

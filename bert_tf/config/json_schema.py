@@ -30,7 +30,7 @@ def config_schema(
     for name, (key, choices) in variants.items():
         alternatives = [_section(section, {key: value}) for value, section in choices.items()]
         properties[name]["properties"][key]["enum"] = list(choices)
-        # The common keys alone are valid, too: the task may be given on the command line.
+        # Only the common keys are valid, too: the task may be given on the command line.
         properties[name] = {"anyOf": [properties[name], *alternatives]}
     return {
         "$schema": DIALECT,

@@ -402,7 +402,7 @@ def _without_padding(inputs: EncoderInputs) -> Unpadded | None:
 
 
 def _taken(inputs: EncoderInputs, rows: Unpadded) -> EncoderInputs:
-    """Return the inputs of the tokens alone, as one row."""
+    """Return the inputs of the tokens, without padding, as one row."""
     positions = inputs.position_ids
     segments = inputs.input_type_ids
     return dataclasses.replace(

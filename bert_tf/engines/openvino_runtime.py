@@ -28,7 +28,7 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
             model,
             "CPU",
             {
-                # With int8 this is the precision of everything except products, which in bfloat16
+                # If int8, this is the precision of everything except products, which in bfloat16
                 # would depend on the batch.
                 "INFERENCE_PRECISION_HINT": "bf16" if precision == BFLOAT16 else "f32",
                 "PERFORMANCE_HINT": "LATENCY",

@@ -60,7 +60,7 @@ def load(folder: str | Path, *, engine: str = AUTO, threads: int | None = None) 
 
 
 def row_checker(folder: str | Path) -> Predictor:
-    """Return a predictor for `check_row` alone, without an engine."""
+    """Return a predictor only for `check_row`, without an engine."""
     folder = exported_folder(folder)
     task = read_task(folder)
     return Predictor(
@@ -169,7 +169,7 @@ class Predictor:
 
     @functools.cached_property
     def _encoder(self) -> tuple[HostTask, HostTokenizer] | None:
-        """The steps before the graph; None if they are in it alone."""
+        """The steps before the graph; None if all of them are in it."""
         task = host_task_from_settings(dict(self.task), self.folder)
         if task is None:
             return None

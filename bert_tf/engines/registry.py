@@ -131,7 +131,7 @@ _OF_TOKEN_IDS: dict[str, Any] = {
     "is_extra": True,
     "model_fault": "bert_tf.engines.token_ids:model_fault",
 }
-# In the order in which `auto` prefers them.
+# Sorted as `auto` prefers them.
 ENGINES: dict[str, EngineEntry] = by_name(
     EngineEntry(
         name="openvino",

@@ -54,7 +54,7 @@ class SavedModelEngine(CallingEngine):
         UsageError: it does not take texts, or is from another tool.
     """
 
-    # For any number of threads, because rounding depends on the rows of a batch.
+    # The same for any number of threads, because rounding depends on the rows of a batch.
     dealt_among = _CALLS_AT_ONCE
 
     def __init__(self, path: str | Path, *, precision: str = FLOAT32, calls_at_once: int = 1):

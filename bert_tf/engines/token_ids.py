@@ -24,7 +24,7 @@ from bert_tf.tasks.base.host_task import HostRows
 from bert_tf.tasks.registry import declared_task, host_task_from_settings
 from bert_tf.weights.graph_names import MOST_BYTES, NAMES, OUTPUTS, POSITIONS
 
-# From the inputs of a graph to its outputs, by name.
+# Maps the inputs of a graph to its outputs, by name.
 RunGraph = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 _WEIGHTS = "model.safetensors"

@@ -114,7 +114,7 @@ def trained_graph(trained: TrainedModel) -> onnx.ModelProto:
         UsageError: see `onnx_model`.
     """
     model = trained.model
-    # Without a task the graph gives vectors, whatever heads of pretraining the model has.
+    # Without a task the graph returns vectors, even if the model has pretraining heads.
     architecture = "BertModel" if trained.task is None else model.huggingface_class
     return onnx_model(
         architecture, trained.directory.config, model_tensors(model), recipe=trained.recipe

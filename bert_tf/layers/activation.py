@@ -13,7 +13,7 @@ from keras import ops
 _TANH_SCALE = math.sqrt(2.0 / math.pi)
 _TANH_CUBE = 0.044715
 
-# From inputs and bias to the activation of their sum.
+# Maps inputs and bias to the activation of their sum.
 Biased = Callable[[Any, Any], Any]
 
 

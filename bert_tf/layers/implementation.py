@@ -55,7 +55,7 @@ class Implementation:
 
 
 class ForwardOnly(Implementation):
-    """For TensorFlow graphs that run on processors and have no gradients.
+    """Layers for TensorFlow graphs that run on processors and have no gradients.
 
     Grappler fuses the products of such a graph with what follows them; see `fusible_activation`.
     """

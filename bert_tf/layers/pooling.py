@@ -1,4 +1,4 @@
-"""From vectors of tokens to vectors of texts."""
+"""Pool vectors of tokens to vectors of texts."""
 
 from __future__ import annotations
 

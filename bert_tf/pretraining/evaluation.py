@@ -186,7 +186,7 @@ class RecordsEvaluation:
             raise find_damage(data.paths("eval"), data) or error from None
 
     def _entropy(self, phase: int) -> float:
-        """Return the loss that token frequencies alone reach on the same records."""
+        """Return the loss of a model that only knows token frequencies, on the same records."""
         if phase not in self._entropies:
             self._entropies[phase] = unigram_entropy(self._datasets[phase]())
         return self._entropies[phase]

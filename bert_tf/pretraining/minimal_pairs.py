@@ -3,7 +3,7 @@
 A pair differs in what is tested, such as the agreement of a verb. The model is right about it if
 the pseudo-log-likelihood of the good sentence is the higher one (Warstadt et al. 2020, "BLiMP",
 section 4; Salazar et al. 2020, section 4.2); equal ones count as half. No head is trained, so that
-the measure shows what pretraining alone has taught.
+the measure shows only what pretraining has taught.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, EncodedRows
 
-# From a padded batch and the numbers of its rows to outputs; see `map_row_batches`.
+# Maps a padded batch and the numbers of its rows to outputs; see `map_row_batches`.
 Forward = Callable[[dict[str, tf.Tensor], tf.Tensor], tuple[tf.Tensor, ...]]
 
 

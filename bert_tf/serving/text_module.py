@@ -232,9 +232,9 @@ def json_text(texts: tf.Tensor) -> tf.Tensor:
     return tf.tensor_scatter_nd_update(texts, changed, escaped)
 
 
-# TensorFlow Serving runs a graph with the shapes of a request, whatever the signature declares, and
-# kernels trust them: a scalar text is a segmentation fault in the tokenizer (tensorflow/text issue
-# 1085), and one such request would end the server. A failed check is an InvalidArgumentError.
+# TensorFlow Serving runs a graph with the shapes of a request, which may differ from the
+# signature's, and kernels trust them: a scalar text is a segmentation fault in the tokenizer
+# (tensorflow/text issue 1085), and one such request would end the server. A failed check is an InvalidArgumentError.
 
 
 def checked_texts(
@@ -280,7 +280,7 @@ def checked_ids(
 
 def _in_range(name: str, values: tf.Tensor, below: int) -> tf.Operation:
     least, most = tf.reduce_min(values), tf.reduce_max(values)
-    # Of no rows the least is above the most.
+    # Without rows, the least is above the most.
     is_known = (least > most) | ((least >= 0) & (most < below))
     message = f"{name} must be from 0 to {below - 1}, got from"
     return tf.debugging.Assert(is_known, [message, least, most])
@@ -292,7 +292,7 @@ def _of_rank(
     checks, tensors = [], {}
     for name, values in given.items():
         fed = tf.raw_ops.PlaceholderWithDefault(input=values, shape=tf.TensorShape(None))
-        # As text: the graph's optimizer computes ranks, and checks of them, from declared shapes.
+        # Compared as text: the graph's optimizer computes ranks from declared shapes.
         shape = tf.strings.format("{}", tf.shape(fed), summarize=-1)
         sizes = [r"\d+", *([r"[1-9]\d*"] * (len(axes[name]) - 1))][: len(axes[name])]
         is_right = tf.strings.regex_full_match(shape, rf"\[{' '.join(sizes)}\]")

@@ -12,7 +12,7 @@ from bert_tf.base.wording import shown_measure
 from bert_tf.data.text.casing import Lowercase
 from bert_tf.weights.model_directory import Restore, write_model_directory
 
-# From metrics of this process to those that all workers compare.
+# Maps metrics of this process to those that all workers compare.
 Agree = Callable[[Mapping[str, float]], dict[str, float]]
 # The highest value of a metric: fractions, and percentages of question answering.
 PERFECT = (1.0, 100.0)
@@ -20,9 +20,9 @@ PERFECT = (1.0, 100.0)
 # Keys of the notes that checkpoints keep. `IMPROVED` is the step of the last improvement. It is
 # older than the best model if that model only has a lower loss with an already perfect metric.
 IMPROVED = "improved_at"
-# Why the run ends at the next step, whatever its metrics; noted by an evaluation.
+# Why the run ends at the next step, regardless of its metrics; noted by an evaluation.
 STOP = "stop"
-_TOP = "top"  # step, value and standard error of the best metric so far, whatever its loss
+_TOP = "top"  # step, value and standard error of the best metric so far, regardless of the loss
 _EVALUATIONS_SINCE_BEST = "evaluations_since_best"
 _LOWEST_LOSS = "lowest_loss"  # with its step
 _EXCEEDING_LOSS = "exceeding_loss"

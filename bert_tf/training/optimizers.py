@@ -53,7 +53,7 @@ class StepOptimizer(keras.optimizers.Optimizer):
     Differences from Keras' own:
     - Gradients arrive already summed over replicas, so `apply` does not sum them again. The step
       clips by the global norm, which needs the sum first.
-    - `prepare_step` decides whether `apply` changes anything, whatever the gradients are. That
+    - `prepare_step` decides whether `apply` changes anything, regardless of the gradients. That
       skips a step whose gradients are not finite without a conditional, which breaks under
       MirroredStrategy.
     - `prepare_step` takes the factor that clips the gradients, so that scaling, clipping and the

@@ -140,7 +140,7 @@ class TrainingStep:
         )
 
     def trace_counts(self) -> dict[str, int]:
-        """Return how often the steps, and gradients that XLA compiles alone, were traced."""
+        """Return how often the steps, and gradients that XLA compiles separately, were traced."""
         gradients = getattr(self._gradients, "experimental_get_tracing_count", lambda: 0)
         return {"steps": self._run.experimental_get_tracing_count(), "gradients": gradients()}
 

@@ -17,7 +17,7 @@ from bert_tf.config.registries import TENSORBOARD
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.models.model_flops import ModelFlops
 
-# From progress, float [n] in [0, 1], to learning rates, or to factors on one, float64 [n].
+# Maps progress, float [n] in [0, 1], to learning rates, or to factors on one, float64 [n].
 Schedule = Callable[[np.ndarray], np.ndarray]
 POLYNOMIAL_POWER = 0.5  # of NVIDIA's LAMB recipe for BERT
 _DECAYS: dict[str, Schedule] = {
@@ -145,7 +145,7 @@ class LoopSettings:
 
 
 class Timeline:
-    """Everything that follows from the settings, the step and the elapsed time alone.
+    """Everything that depends only on the settings, the step and the elapsed time.
 
     `step` is the number of steps done, so it is also the number, from 0, of the next step.
     """

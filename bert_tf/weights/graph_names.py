@@ -3,7 +3,7 @@
 # Most bytes of weights: protobuf's limit for a message, less 1 MiB for everything else.
 MOST_BYTES = (1 << 31) - (1 << 20)
 
-# As HuggingFace's tokenizers call them, so that `session.run(None, dict(tokenizer(…)))` works.
+# Names that HuggingFace's tokenizers use, so that `session.run(None, dict(tokenizer(…)))` works.
 WORD_IDS = "input_ids"
 MASK = "attention_mask"
 TYPE_IDS = "token_type_ids"

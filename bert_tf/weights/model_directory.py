@@ -48,7 +48,7 @@ _FILES = {CONFIG, TASK, VOCAB, TOKENIZER_CONFIG, SAFETENSORS}
 
 # float32 arrays by HuggingFace's names.
 Tensors = Mapping[str, np.ndarray]
-# From the config and tensors of a built model to those that are written.
+# Maps the config and tensors of a built model to those that are written.
 Restore = Callable[[BertConfig, Tensors], tuple[BertConfig, dict[str, np.ndarray]]]
 # A config whose encoder is larger than the weights by this factor belongs to another model.
 _MOST_TIMES_LARGER = 2

@@ -16,7 +16,7 @@ def normalized_sum(
 ) -> Any:
     """Compute `LayerNorm.of_sum`, whose sum is stored in the dtype of its terms.
 
-    Statistics and whatever a row is multiplied by are float32. What reaches memory, the sum, the
+    Statistics, and all factors of a row, are float32. What reaches memory, the sum, the
     result and the gradient of the sum, has 16 bits where the terms have. The gradient computes from
     the stored sum and the mean and deviation of its rows.
 

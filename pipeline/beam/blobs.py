@@ -170,7 +170,7 @@ class BlobWriter:
             with naming_file(self._path):
                 self._offset += self._stream.write(part)
             crc32c = google_crc32c.extend(crc32c, bytes(part))
-        if not isinstance(self._path, RemotePath):  # which takes large parts alone
+        if not isinstance(self._path, RemotePath):  # which takes only large parts
             with naming_file(self._path):
                 self._stream.flush()
         return BlobReference(self._path.name, begin, self._offset - begin, crc32c)

@@ -31,7 +31,7 @@ _AS_IT_IS = "uncompressed"  # CompressionTypes.UNCOMPRESSED
 # Folders that this process has made or written into: where there are only objects, a folder does
 # not exist by itself, and listings may be late.
 _MADE: set[str] = set()
-_AT_ONCE = 8  # a file alone does not use the whole network
+_AT_ONCE = 8  # one file does not use the whole network
 _CHUNK_BYTES = 16 << 20
 
 
@@ -81,7 +81,7 @@ class StoredPath(RemotePath):
         with _errors_about(self, must_exist=True):
             stream = _beam().open(str(self), compression_type=_AS_IT_IS)
             try:
-                # Beam's buffer would fetch 16 MB for whatever is read.
+                # Beam's buffer would fetch 16 MB for every read.
                 unbuffered = getattr(stream, "raw", stream)
                 unbuffered.seek(offset)
                 parts: list[bytes] = []

@@ -316,7 +316,7 @@ def complaint_of_run(
         The error, of which the caller prints the lines; None if there is nothing to complain of.
     """
     if manifest.get("already_done") and config.as_dict().get("update"):
-        return None  # a scheduler was told of these rows when they were scored
+        return None  # these rows were reported when they were scored
     if options.max_rejects is not None and manifest:
         excess = excess_of(options.max_rejects, config, manifest["counts"])
         if excess is not None:

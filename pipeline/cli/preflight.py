@@ -1,7 +1,7 @@
 """Finds wrong paths, packages and columns without loading TensorFlow and Beam.
 
 Libraries take seconds to load and data minutes to read, which a misspelled path need not cost.
-Whatever this misses, the job finds.
+The job finds what this misses.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def raising_on_signals() -> AbstractContextManager[None]:
 
     def handle(number: signal.Signals, restore: Callable[[], None]) -> None:
         restore()
-        # With an argument: Beam names its step there, and replaces exceptions that have none.
+        # Beam names its step in the argument, and replaces exceptions that have none.
         if number == signal.SIGTERM:
             raise Terminated("stopped")
         raise KeyboardInterrupt("stopped")

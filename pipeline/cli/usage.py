@@ -1,6 +1,6 @@
 """Faults of a command line, in one line each.
 
-Commands, types and messages for click: whatever it finds wrong is said in this tool's words.
+Commands, types and messages for click, whose errors are replaced by messages of this tool.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""From files of any supported format to blocks of documents, cleaned and split into sentences."""
+"""Read files of any supported format into blocks of documents, cleaned and split into sentences."""

@@ -1,4 +1,4 @@
-"""From raw texts to documents of clean sentences within the limits."""
+"""Turn raw texts into documents of clean sentences within the limits."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ def list_meanings(output: Path, *, duplicates: str, rejects: str) -> list[tuple[
 
 
 def _write_list(folder: str, name: str, path: Path) -> int:
-    """By source and line, a part at a time."""
+    """Write a list sorted by source and line, a part at a time."""
     parts = list(path_of(folder).glob(f"{name}-*.jsonl"))
     if not parts:
         path.unlink(missing_ok=True)  # of an older output

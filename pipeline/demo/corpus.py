@@ -125,7 +125,7 @@ def _language_reference() -> Iterator[str]:
         return
     for statement in ast.parse(path.read_bytes()).body:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
-            # Read, not imported: the corpus depends on the file alone.
+            # Read, not imported: the corpus depends only on the file.
             topics: dict[str, str] = ast.literal_eval(statement.value)
             yield from (topics[name] for name in sorted(topics))
 

@@ -109,7 +109,7 @@ def _cleaned(texts: Sequence[str]) -> _CleanText:
     runs = np.flatnonzero(begins_run)
     run_of = np.cumsum(begins_run) - 1
     ends = np.bincount(run_of[is_end], minlength=len(runs))
-    # Of a run of blanks one stays, and a second one as an empty line; none where the text begins.
+    # One blank of a run stays, and a second one as an empty line; none where the text begins.
     is_kept = ~is_blank
     ends_line = np.zeros(len(codes), bool)
     is_inner = runs > 0
@@ -143,7 +143,7 @@ def select_sentences(
     Args:
         vectors: float [sentences, hidden], at least one.
         count: how many to choose.
-        mmr_lambda: 1 for relevance alone, lower for less redundancy.
+        mmr_lambda: 1 for only relevance, lower for less redundancy.
 
     Returns:
         Their numbers in the order of choice, int64 [count]; and the cosine of every sentence with

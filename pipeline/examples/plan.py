@@ -76,7 +76,7 @@ class ExamplesPlan:
 
 
 def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPlan:
-    """Choose pools and shards for a corpus, whatever the number of workers.
+    """Choose pools and shards for a corpus, regardless of the number of workers.
 
     Numbers are powers of two (except a given `num_shards`), so that a corpus keeps them when it is
     cut into other files or a line is added.

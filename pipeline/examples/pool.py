@@ -1,8 +1,8 @@
-"""From a pool of documents to runs of records; every choice follows from the documents.
+"""Make runs of records from a pool of documents; every choice follows from the documents.
 
 A pool is a part of the corpus, chosen by a hash of each document's text, that fits into memory.
 Documents are sorted by their hashes, and each draws its random numbers from a key of its own (seed,
-hash, number among equals). So the records of a corpus are the same whatever files, blocks, workers
+hash, number among equals). So the records of a corpus are the same for any files, blocks, workers
 and order its documents came in.
 
 Segments are made as in google-research/bert's `create_pretraining_data.py`, see

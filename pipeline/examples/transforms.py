@@ -82,7 +82,7 @@ class WriteExamples(beam.PTransform):
         all_shards = (
             blocks.pipeline
             | "ListSplits" >> beam.Create(["train", "eval"])
-            # In a worker: half a million names are too much for the description of a job.
+            # Made in a worker: half a million names are too much for the description of a job.
             | "ListShards" >> beam.FlatMap(lambda split, job: job.shard_names(split), job)
             | "WithoutRuns" >> beam.Map(lambda name: (name, None))
         )

@@ -177,7 +177,7 @@ def _with_comparison(
         plain = possible_engines(config.engine, FLOAT32, config.model)[0]
         predicted = _predicted(config, plain, task, source, record.console)
         fields = [field for field in task.declaration.predictions if not field.is_extra]
-        # Rows with the same prediction, whatever its probability; None if a task only predicts
+        # Rows with the same prediction, at any probability; None if a task only predicts
         # numbers.
         equal = equal_predictions(fields, results.predicted, predicted)
         metrics = task.measure(source, predicted).metrics

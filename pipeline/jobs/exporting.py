@@ -142,7 +142,7 @@ def _check_run(config: ExportConfig, manifest: dict[str, Any] | None) -> None:
 def _front_matter(config: ExportConfig, trained: TrainedModel, run_manifest: dict[str, Any]) -> str:
     """Return the card's metadata for the Hugging Face Hub."""
     entry = FORMATS[config.format]
-    # For serving there are no weights that the library of the format would load.
+    # A layout for serving has no weights that the library of the format would load.
     library_name = None if config.layout == SERVING else entry.library_name
     metadata = hub_metadata(
         card_of(trained),

@@ -85,7 +85,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         return preview_finetuning(config, options.console)
     left = open_keys(config)
     extendable_key = "seeds" if config.is_series else "epochs"
-    # An interrupted run goes on with what it has chosen, whatever would be chosen now.
+    # An interrupted run keeps what it has chosen, even if other values would be chosen now.
     config = config if options.overwrite else with_kept_choices(config)
     spec = JobSpec(
         config=config,
@@ -168,10 +168,10 @@ def _report_doubts(config: FinetuneConfig, result: FinetuningResult, record: Job
     """Say what speaks against the best model; return whether it is of use nevertheless."""
     metric = config.selection_metric
     doubts = list(learning_doubts(result))
-    # Without evaluation rows, nothing can be compared, and learning alone decides.
+    # Without evaluation rows, nothing can be compared, and only learning decides.
     comparison, is_useful = compared(result, metric), not doubts
     if comparison is not None:
-        # What beats the baseline is of use, whatever the losses looked like.
+        # A model that beats the baseline is useful, even if its losses looked bad.
         is_useful = comparison.is_better
         record.extra["baseline"] = comparison.as_json()
         if not comparison.is_better and result.results is not None:
@@ -200,7 +200,7 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
     if not result.held_out:
         return "a file of their own"
     held_out, train = len(result.evaluation.source), len(result.train.source)
-    # Of few rows, a least number is held out instead of the fraction.
+    # If there are few rows, a least number is held out instead of the fraction.
     is_fraction = config.eval_fraction * (held_out + train) >= LEAST_HELD_OUT
     share = f"{config.eval_fraction:g}" if is_fraction else f"{held_out:,} of {held_out + train:,}"
     return f"{share} of the training rows, held out by a hash of their texts"
@@ -341,7 +341,7 @@ def best_of(combinations: Sequence[Combination], metric: str) -> tuple[Combinati
         combinations: at least one.
         metric: that decides.
     """
-    # By the mean over seeds: the best single run of many is often luck.
+    # Compared by the mean over seeds: the best single run of many is often luck.
     chosen = max(combinations, key=lambda each: rank(each.mean(), metric))
     return chosen, max(chosen.runs, key=lambda run: rank(run.metrics, metric))
 

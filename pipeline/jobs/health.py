@@ -10,10 +10,10 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
 
-# Of the tokens; more are another language or casing than the vocabulary's.
+# Share of the tokens; more means another language or casing than the vocabulary's.
 MOST_UNKNOWN = 0.5
 _WARN_UNKNOWN = 0.01
-# Of the fraction of masked tokens that was asked for.
+# Relative to the requested fraction of masked tokens.
 _LEAST_OF_MASKED = 0.8
 
 Counts = Mapping[str, Any]

@@ -183,7 +183,7 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
         identity: all that results depend on, ready for JSON.
     """
     work = output / WORK_FOLDER
-    # As it is read back: tuples become lists.
+    # In the form in which it is read back: tuples become lists.
     identity = json.loads(json.dumps(identity))
     is_new = not work.exists()
     if read_if_sound(work / _WORK_IDENTITY) == identity:

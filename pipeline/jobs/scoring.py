@@ -108,7 +108,7 @@ def choose_engine(
         candidates: at least one, the preferred first.
         plan: of the job.
         runner: tells the threads of a worker.
-        console: is told of the speeds.
+        console: receives the speeds.
     """
     if len(candidates) == 1:
         return candidates[0]

@@ -40,7 +40,7 @@ from pipeline.outputs.manifest import rejects_path
 _QUERIES_PER_BLOCK = 256
 _VECTORS_PER_BLOCK = 1 << 16
 NONE = -1
-# Of the index (M, efConstruction, efSearch): more cost time and memory, and find more.
+# Parameters of the index (M, efConstruction, efSearch): larger ones cost more and find more.
 _LINKS = 32  # of a vector
 _BUILD_CANDIDATES = 80
 _LEAST_SEARCH_CANDIDATES = 128

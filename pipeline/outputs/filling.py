@@ -1,9 +1,9 @@
 """One process fills a folder or file, then its manifest, written last, seals it.
 
 An output is finished if and only if it has a manifest. While it is being made, a marker says by
-which config: `config.yaml` in a folder, `.FILE.config.yaml` beside a file. So whatever moment a job
-is killed at, the next command knows if the content is its own to resume, its own to replace, or
-somebody else's to refuse. The order of writes keeps that true: the marker is there before any
+which config: `config.yaml` in a folder, `.FILE.config.yaml` beside a file. So whenever a job is
+killed, the next command knows if the content is its own to resume, its own to replace, or somebody
+else's to refuse. The order of writes keeps that true: the marker is there before any
 content, an old manifest goes before the content that it vouches for, and the marker goes after the
 new manifest.
 """

@@ -152,7 +152,7 @@ def _input_states(inputs: Inputs) -> dict[str, list[tuple[str, int, int]]]:
 
 
 def are_same_contents(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> bool:
-    """Return whether inputs have the same content by key, whatever their names and order."""
+    """Return whether inputs have the same content by key, ignoring names and order."""
     # Manifests of release 0.1 do not say by which key.
     keys = ("key", "sha256") if all("key" in item for item in before) else ("sha256",)
     return sorted([item[key] for key in keys] for item in before) == sorted(

@@ -65,7 +65,7 @@ class JobLog:
 def _can_be_log(path: Path) -> bool:
     """Return whether the log exists, or can be created.
 
-    A file of that name which is no log of ours is somebody else's, and is left alone.
+    A file of that name which is no log of ours is somebody else's, and is not touched.
     """
     try:
         with path.open("r+b") as stream:

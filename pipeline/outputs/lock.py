@@ -296,7 +296,7 @@ def _is_alive(holder: dict[str, Any]) -> bool:
 def _start_of(pid: int) -> int | None:
     """Return the start of a local process, in ticks since boot; None if it has ended.
 
-    With it a process is told from a later one that got the same number.
+    It distinguishes a process from a later one with the same ID.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")

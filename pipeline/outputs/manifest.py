@@ -28,7 +28,7 @@ JOB_FILES = (
     *("manifest.json", "config.yaml", INPUTS, BEFORE_UPDATE, REJECTS_BEFORE_UPDATE),
     *(SECONDS, LOCK, LOG, LOG + OLDER),
 )
-# Of a run. They change when it is continued; checkpoints hold their own checksums, and
+# Folders of a run. They change when it is continued; checkpoints hold their own checksums, and
 # metrics.jsonl has the numbers of the events.
 WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard", "tracking")
 _PACKAGES = (
@@ -137,7 +137,7 @@ def check_files(output: str | Path, names: Collection[str] = ()) -> None:
     made = (read_manifest(output) or {}).get("outputs", [])
     if output.is_dir():
         sums = [(output / each["path"], each["sha256"]) for each in made if each["path"] in names]
-    else:  # the first, under whatever name it and its manifest go by now
+    else:  # the first; it and its manifest may have been renamed
         sums = [(output, each["sha256"]) for each in made[:1]]
         alternative = f", or delete {manifest_path(output)} if the change is intended"
     for path, sha256 in sums:

@@ -62,7 +62,7 @@ class StoredRun:
     Args:
         place: the run.
         folder: of this machine, empty.
-        console: is told of copies.
+        console: receives a note on copies.
         check_held: raises an error if another process has taken the run over; None for workers that
             only fetch checkpoints and the best model.
     """

@@ -37,7 +37,7 @@ GENERATOR = '<meta name="generator" content="bert-pipeline'
 """The beginning of what a page is known by again."""
 REPORT = "report.html"
 """The page of an evaluation, in its folder."""
-# Whatever a page holds, a browser fetches nothing for it and runs no script in it.
+# A browser fetches nothing for a page and runs no script in it, even if a text contains one.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action "
 
 
@@ -86,7 +86,7 @@ def section_html(section: Section, *, level: int = 2) -> str:
     """Render a section under a heading of the given level."""
     match section:
         case TableSection():
-            # Of an empty table the note says enough.
+            # If the table is empty, its note says enough.
             content = table_html(section) if section.rows or not section.note else ""
         case MatrixSection():
             content = _matrix(section)

@@ -62,7 +62,7 @@ def model_sections(folder: Path, manifest: Mapping[str, Any]) -> list[Section | 
 
 
 def tensor_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a safetensors file by name, from its header alone; {} without one.
+    """Return the shapes of a safetensors file by name, from its header; {} without one.
 
     Also {} for a damaged one, which `verify` names.
     """

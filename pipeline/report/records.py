@@ -171,7 +171,7 @@ def _frequent_tokens(features: dict[str, np.ndarray], vocab: list[str]) -> list[
     for index, token in enumerate(vocab):
         if token.startswith("[") and token.endswith("]") and len(token) > 2:
             counts[index] = 0
-    # Of equal counts the one that comes first in the vocabulary.
+    # Among equal counts, the one that comes first in the vocabulary.
     order = np.argsort(-counts, kind="stable")[:_FREQUENT_TOKENS]
     return [(vocab[index], float(counts[index] / len(ids))) for index in order if counts[index]]
 

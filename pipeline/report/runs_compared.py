@@ -20,7 +20,7 @@ from pipeline.outputs.manifest import check_files
 from pipeline.report.runs import Run
 
 _PREDICTIONS = "predictions.jsonl"
-# Larger evaluations are compared by their metrics alone, so that a page takes seconds.
+# Larger evaluations are compared only by their metrics, so that a page takes seconds.
 _MOST_ROWS = 200_000
 _GOLD = ("line", "id", "label", "answers", "annotated_entities", "anchor", "positive")
 _MOST_CHANGED = 15  # rows of a list
@@ -145,7 +145,7 @@ def _same_gold(row: Mapping[str, Any], also: Mapping[str, Any]) -> bool:
 def _table(
     best: Evaluated, others: Sequence[Evaluated], has_same_rows: Sequence[bool | None]
 ) -> TableSection:
-    """Tabulate the metric of each run, and on the same rows, how many are right with one alone."""
+    """Tabulate the metric of each run, and on the same rows, how many are right with only one."""
     rows: list[list[Any]] = [
         [f"{best.run.name} (best)", shown_measure(best.value, best.error), "", None, None, ""]
     ]
@@ -169,7 +169,7 @@ def _table(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Changed:
-    """Rows that one of two models alone predicts right: bool [rows] of each.
+    """Rows that only one of two models predicts right: bool [rows] of each.
 
     The error of the difference is that of paired rows.
     """

@@ -219,7 +219,7 @@ class TextReader:
             )
         else:
             rows = pack_host_pairs(*tokens, max_seq_length=longest, tokenizer=self._tokenizer)
-        # Of a single text the second segment begins at its end.
+        # In a single text the second segment begins at its end.
         types = (np.arange(len(rows.ids)) >= rows.second_starts[0]).astype(np.int32)
         is_cut = len(rows.ids) < sum(map(len, ids)) + len(ids) + 1
         return rows.ids, types, is_cut

@@ -5,7 +5,7 @@ difference between the two highest probabilities, says how certain (Scheffer et 
 would choose near copies of one hard text. So the rows are chosen one by one for what they add to
 those chosen before, in the model's own vectors: uncertain rows, in regions where many are, that no
 chosen row is near to (Wei et al. 2015). Rows that are merely far from all others (k-center) were
-worse than the margin alone on TREC, see benchmarks/label_next.py.
+worse than only the margin on TREC, see benchmarks/label_next.py.
 
 Memory is bounded by the candidates, not by the rows: every block keeps its own least certain rows
 beside its part, and the join reads one block after the other. Margins are compared in steps of
@@ -242,7 +242,7 @@ def choose_rows(margins: np.ndarray, vectors: np.ndarray, number: int) -> list[i
 
     def added(rows: np.ndarray) -> np.ndarray:
         similarity = directions[rows] @ directions.T if known is None else known[rows]
-        # In steps, so that roundings of other processors do not change the choice.
+        # Rounded to steps, so that another processor's arithmetic does not change the choice.
         return np.round(np.maximum(similarity - nearest, 0.0) @ uncertainty, 3)
 
     starts = range(0, len(margins), _ROWS_AT_ONCE)

@@ -90,7 +90,7 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
 class _RowWeight:
     """Weight of a row in a batch: 1, or that of a whole batch for a row that cannot be predicted.
 
-    Beam's exception handling fails whole batches, so such a row must be alone in one.
+    Beam's exception handling fails whole batches, so such a row needs a batch of its own.
 
     Args:
         folder: the exported model.
@@ -119,5 +119,5 @@ class _RowWeight:
 
 def row_characters(row: Row) -> int:
     """Return the characters of all texts of a row."""
-    values = row.values() if isinstance(row, Mapping) else [row]  # whatever it is: refused later
+    values = row.values() if isinstance(row, Mapping) else [row]  # of any type: refused later
     return sum(len(value) for value in values if isinstance(value, str))

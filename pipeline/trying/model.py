@@ -117,7 +117,7 @@ def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
 
     Args:
         path: of the model.
-        console: is told of the export.
+        console: receives a note on the export.
 
     Yields:
         The model, until the block ends.

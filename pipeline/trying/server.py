@@ -248,7 +248,7 @@ def serve(model: str, *, port: int, console: Console) -> None:
     Args:
         model: path of an export, a run or a model directory.
         port: on the loopback address.
-        console: is told the address.
+        console: receives the address.
 
     Raises:
         StoppedEarly: at Ctrl-C.

@@ -1,1 +1,1 @@
-"""From blocks of documents to word counts, and from those to a WordPiece vocabulary."""
+"""Count words in blocks of documents, and learn a WordPiece vocabulary from the counts."""

@@ -29,7 +29,7 @@ from pipeline.vocabulary.word_counter import WordCounter
 
 NUM_PARTITIONS = 16
 # A bundle's counter is emptied at this many distinct words: at about 100 bytes each it stays below
-# half a gigabyte. Nothing is pruned, so counts are exact whatever the corpus' size; distinct words
+# half a gigabyte. Nothing is pruned, so counts are exact for any size of corpus; distinct words
 # grow with about the square root of the text, so what is shuffled stays a percent or two of it.
 MOST_WORDS_IN_MEMORY = 4_000_000
 _LEARNING, _HELD_OUT = "learning", "held-out"
@@ -38,7 +38,7 @@ _TOO_LONG = "words-too-long.txt"
 
 # Which documents the words are from, and the partition; or `_TOO_LONG`.
 Key = tuple[str, int]
-# With an Arrow stream of words and counts, or a number of words that were too long.
+# Key and value: an Arrow stream of words and counts, or a number of words that were too long.
 Output = tuple[Key, bytes]
 
 

@@ -158,7 +158,7 @@ def prune_pieces(
         surplus = len(pieces) - size
         step = max(surplus // 2, min(surplus, int(size * _SMALLEST_STEP) + 1))
         _, uses = write_words(pieces, words, counts)
-        # Of equally used ones the later goes: a stable sort of the reversed order.
+        # Among equally used ones the later goes: a stable sort of the reversed order.
         by_use = np.argsort(uses[num_fixed:][::-1], kind="stable")[:step]
         stays = np.ones(len(pieces), np.bool_)
         stays[len(pieces) - 1 - by_use] = False

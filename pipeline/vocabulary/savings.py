@@ -91,7 +91,7 @@ def entries_that_pay(
         poor = [each for each in savings if not each.is_needed and each.tokens < min_saving]
         if not poor:
             break
-        # Of equal ones the later go, as the less frequent ones when they were learned.
+        # Among equals the later ones go, which were less frequent when they were learned.
         poor.reverse()
         poorest = sorted(poor, key=lambda each: each.tokens)[: (len(poor) + 1) // 2]
         leaving = {each.entry for each in poorest}

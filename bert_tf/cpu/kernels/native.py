@@ -182,7 +182,7 @@ def _computed(description: Any, data: np.ndarray, dims: np.ndarray) -> int:
     job[Job.WIDTH] = width
     job[Job.PARTIAL] = of_pieces.ctypes.data
     is_done = in_turns(known[Description.BOARD], known[Description.PIECE], job, count)
-    # In the order of the pieces, whoever has computed them.
+    # Added in the order of the pieces, regardless of which thread computed them.
     begin = 0
     for number in range(first_sum, data.size):
         total = vector(data, dims, number, np.float32)

@@ -1,4 +1,4 @@
-"""From pairs of segments to rows of ids, and to the features of pretraining records."""
+"""Turn pairs of segments into rows of ids, and into the features of pretraining records."""
 
 from __future__ import annotations
 

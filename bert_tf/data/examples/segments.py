@@ -299,7 +299,7 @@ def _full_sentences(sentence_offsets, document_offsets, keys, first_of_split, ru
             made += 1
             length = np.int64(0)
         for sentence in range(document_offsets[document], document_offsets[document + 1]):
-            # In `separate_documents`, where each document before has one more token.
+            # The place in `separate_documents`, where each document before has one more token.
             start = sentence_offsets[sentence] + document
             end = sentence_offsets[sentence + 1] + document
             while start < end:

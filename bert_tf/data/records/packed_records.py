@@ -5,7 +5,7 @@ Attention stays inside a sequence, and positions restart at 0, so losses equal t
 rows.
 
 Properties:
-- The sequences of a block share rows, so that any block can be read alone. Blocks have the same
+- The sequences of a block share rows, so that any block can be read by itself. Blocks have the same
   number of rows in every epoch, because packing depends only on lengths and numbers of targets.
 - Rows have fixed widths for tokens, targets and sequences, so that shapes are static.
 - Equal sequences change places in every epoch, so that other ones share a row.

@@ -53,7 +53,7 @@ def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.n
     hashes = np.frombuffer(digests, "<u8").astype(np.uint64)
     names = groups.classes if groups.classes is not None else [""] * len(hashes)
     _, classes = np.unique(np.asarray(names, str), return_inverse=True)
-    # By hash, and of one key the first class first, which becomes the class of the key.
+    # Sorted by hash; within a key the first class comes first, and becomes the class of the key.
     order = np.lexsort((classes, hashes))
     keys, firsts, key_of_row = np.unique(hashes[order], return_index=True, return_inverse=True)
     class_of_key = classes[order][firsts]

@@ -1,7 +1,7 @@
 """Copies of texts with one token masked in each, for the pseudo-log-likelihood of texts.
 
 The pseudo-log-likelihood of a text is the sum over its tokens of the log-probability of the token
-where it alone is masked (Salazar et al. 2020, "Masked Language Model Scoring", section 2). A text
+where only it is masked (Salazar et al. 2020, "Masked Language Model Scoring", section 2). A text
 of n tokens therefore makes n rows of n + 2 tokens: 512 tokens make 260,000. The copies only exist
 in the batches that are cut out of them; in between they share the tokens of their text.
 """

@@ -1,1 +1,1 @@
-"""Files of rows as people have them, whatever their format: text files, cells, columns, rejects."""
+"""Files of rows in the formats that people have: text files, cells, columns, rejects."""

@@ -147,7 +147,7 @@ _BLANKS = re.compile(r"[ \t\r\n\f\v]+")
 
 
 def blank_separated(text: str) -> list[str]:
-    """Split at blanks, tabs and line ends alone: a no-break blank is part of a word."""
+    """Split only at blanks, tabs and line ends: a no-break blank is part of a word."""
     return text.split() if text.isascii() else list(filter(None, _BLANKS.split(text)))
 
 
@@ -261,7 +261,7 @@ def _items(inner: str, *, needs_commas: bool, may_be_single: bool) -> list[Any] 
 
     Args:
         inner: what is between the brackets, without blanks around it.
-        needs_commas: whether commas must separate the items; blanks alone do in NumPy's arrays.
+        needs_commas: whether commas must separate the items; in NumPy's arrays blanks do.
         may_be_single: whether one item without a comma is a list; `('a')` is a text.
 
     Returns:

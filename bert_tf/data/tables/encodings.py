@@ -24,7 +24,7 @@ _ISO_2022 = (
 )
 _TEXT_CONTROLS = b"\t\n\v\f\r\x1a\x1b"
 _CONTROLS = bytes(set(range(32)) - set(_TEXT_CONTROLS))
-# Of the bytes of a text. Others than NUL separate the fields of some tables.
+# Shares of the bytes of a text. Control characters except NUL separate fields of some tables.
 _MOST_NUL, _MOST_CONTROLS = 0.01, 0.3
 _STRAY, _MOST_STRAY = 2, 0.25  # of them in a text of any length, unless that is all of it
 _WIDE = {2: ("utf-16-le", "utf-16-be"), 4: ("utf-32-le", "utf-32-be")}
@@ -152,7 +152,7 @@ _EAST_ASIAN: tuple[tuple[tuple[str, ...], Callable[[], frozenset[str]]], ...] = 
 def _east_asian_encoding(lines: bytes) -> str | None:
     """Name the first encoding in which nearly all wide characters are common ones of its language.
 
-    Japanese is told from Chinese by kana, without which no Japanese text is.
+    Japanese is distinguished from Chinese by kana, without which no Japanese text is.
     """
     for names, common in _EAST_ASIAN:
         for name in names:

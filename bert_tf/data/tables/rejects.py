@@ -101,7 +101,7 @@ class Reject:
 
     @property
     def place(self) -> str:
-        """Return `file:line`, with row and id as far as there are any, or the file alone."""
+        """Return `file:line`, with row and id as far as there are any, or only the file."""
         place = Place(self.line, self.row, self.id)
         if self.line:
             return f"{self.source}:{place}"

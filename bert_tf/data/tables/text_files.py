@@ -104,7 +104,7 @@ def open_text(
 
 @dataclasses.dataclass(frozen=True)
 class Utf8File:
-    """A text as bytes of UTF-8, whatever its encoding."""
+    """A text of any encoding as bytes of UTF-8."""
 
     read: Callable[[int], bytes]  # next bytes, about so many, none at the end
     has_mark: bool  # whether the file begins with a byte-order mark, which is not part of the bytes

@@ -357,8 +357,8 @@ def skeleton(text: str) -> str:
     """Write texts that look alike in the same way: without case, spacing and look-alike letters.
 
     Similar to the skeleton of Unicode's UTS 39, but only for the characters of _LOOK_ALIKES, and
-    without quotes around a text. Marks alone stay as they are: `''` and two grave accents are tags
-    of opening and closing quotes.
+    without quotes around a text. Cells of only marks stay as they are: `''` and two grave accents
+    are tags of opening and closing quotes.
     """
     visible = normalize("NFKC", text).translate(_INVISIBLE)
     folded = " ".join(visible.casefold().split())

@@ -267,7 +267,7 @@ class _Sentences:
         return not self._now.line
 
     def keep(self, line: str) -> None:
-        """Add a line, of whatever kind, to the source of the sentence."""
+        """Add a line of any kind to the source of the sentence."""
         self._now.source.append(line)
 
     def add(self, line: int, word: str, tag: str) -> None:

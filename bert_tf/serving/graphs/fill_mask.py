@@ -259,7 +259,7 @@ def _quoted(text: str) -> str:
 
 
 class MaskFiller(MaskedLMModule):
-    """From `text` to the candidates for each of its masks.
+    """Predicts candidates for each mask of `text`.
 
     Outputs, all [n]: `predicted_text` string, the text with the best token at every mask;
     `predicted_score` float32, the product of those tokens' probabilities; `predicted_tokens`
@@ -295,7 +295,7 @@ class MaskFiller(MaskedLMModule):
     ):
         super().__init__(model, tokenizer, max_seq_length)
         self._top_k = top_k
-        # As a tuple, since a module tracks what is in a list.
+        # A tuple, since a module tracks the items of a list.
         self._groups = tuple(group_words(candidates, tokenizer)) if candidates else ()
         self._text = CandidateText(candidates or tokenizer.vocab, are_words=bool(candidates))
 

@@ -68,11 +68,11 @@ def masked_copies(
 
 
 class LikelihoodModule(MaskedLMModule):
-    """From `text`, and `text_pair` if rows have one, to their likelihoods.
+    """Computes the likelihoods of `text`, and of `text_pair` if rows have one.
 
     Outputs, all [n]: `predicted_log_likelihood` float32, the sum of the log-probabilities of the
-    tokens, each masked alone; `predicted_token_count` int32; `predicted_perplexity` float32, e to
-    the mean negative log-probability; the same with `predicted_pair_…` for `text_pair`, and
+    tokens, one masked at a time; `predicted_token_count` int32; `predicted_perplexity` float32, e
+    to the mean negative log-probability; the same with `predicted_pair_…` for `text_pair`, and
     `predicted_difference` float32, the first log-likelihood minus the second. `excess_tokens` int32
     counts the tokens beyond a sequence; such a text is not scored, and has 0 tokens.
 

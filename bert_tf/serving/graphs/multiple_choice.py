@@ -29,7 +29,7 @@ def choice_logits(
 
 
 class ChoiceModule(TextModule):
-    """From `context`, `question` if rows have one, and `choices` to the chosen one.
+    """Chooses one of `choices` by `context`, and `question` if rows have one.
 
     `choices` is string [n, choices], filled up with empty texts. Outputs: `predicted_choice` int32
     [n], from 0, -1 without choices; `predicted_text` string [n]; `predicted_score` float32 [n], its

@@ -13,7 +13,7 @@ _SPECIALS = 3  # [CLS] and two [SEP]
 
 
 class NextSentenceModule(TextModule):
-    """From `text` and `text_pair` to the probability that the second follows the first.
+    """Predicts the probability that `text_pair` follows `text`.
 
     Outputs: `predicted_score` float32 [n], the probability of label 0 of the next-sentence head;
     `lost_tokens` int32 [n], tokens of pairs that are too long, which lose those at the end of the

@@ -348,7 +348,7 @@ def span_logits(
 
 
 class QuestionAnswerer(TextModule):
-    """From `question` and `context` to the answer.
+    """Answers `question` from `context`.
 
     Outputs, all [n]: `predicted_answer` string, a slice of the context, empty for no answer;
     `predicted_start` and `predicted_end` int32, characters (code points) of the context as given,

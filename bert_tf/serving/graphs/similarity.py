@@ -20,7 +20,7 @@ def cosines(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
 
 
 class SimilarityModule(TextModule):
-    """From `text` and `text_pair` to their vectors and cosine.
+    """Computes vectors of `text` and `text_pair`, and their cosine.
 
     Outputs: `embedding` and `text_pair_embedding`, float32 [n, hidden]; `predicted_similarity`
     float32 [n]. Also has the signature `embed`, from only `text` to its `embedding`.

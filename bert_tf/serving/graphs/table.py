@@ -86,7 +86,7 @@ def _windows(tokens: tf.RaggedTensor, capacity: int) -> tuple[tf.RaggedTensor, t
 
 
 class TableModule(TextModule):
-    """From a text, or a pair, to a task's `served_predictions` and `served_constants`.
+    """Computes a task's `served_predictions` and `served_constants` from a text, or a pair.
 
     An empty text is scored as one without tokens.
 

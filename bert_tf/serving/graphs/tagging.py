@@ -151,7 +151,7 @@ class EntityWriter:
             & tf.gather(self._joins, tags)
             & (is_mark | _shifted(is_mark, False) | (closes_before & ~opens))
         )
-        # Without a scheme all tags open, and marks alone stay apart.
+        # Without a scheme all tags open, and only marks stay apart.
         number = tf.cumsum(tf.cast(~joins, tf.int32)) - 1
         marks_alone = tf.math.unsorted_segment_min(
             tf.cast(is_mark, tf.int32), number, tf.size(number)

@@ -142,7 +142,7 @@ class TaskData:
             chosen: int [n], the rows.
             length: tokens to pad to, at least as many as the longest row has.
             pad_id: id of [PAD].
-            batch_size: rows to pad to; None for `chosen` alone.
+            batch_size: rows to pad to; None for only `chosen`.
 
         Returns:
             Arrays [batch_size, …] by name. Rows of padding are the last ones, and weigh 0.
@@ -285,7 +285,7 @@ class Task(ServedTask):
     declaration: ClassVar[TaskDeclaration]
 
     # For the ceiling of labeled rows, see `bert_tf.tasks.running.ceiling`.
-    ceiling_metrics: ClassVar[tuple[str, ...]] = ()  # the lowest is told; () if there is no ceiling
+    ceiling_metrics: ClassVar[tuple[str, ...]] = ()  # the lowest is reported; () without a ceiling
     perfect_metric: ClassVar[float] = 1.0  # what they are if all predictions are right
     length_flag: ClassVar[str] = "--max-seq-length"  # the option that cuts what the model reads
 

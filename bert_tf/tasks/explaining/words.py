@@ -95,7 +95,7 @@ def place_words(host: HostTask, tokenizer: HostTokenizer, row: Mapping[str, Any]
 
 
 def _names_of(row: Mapping[str, Any], texts: Sequence[str]) -> list[tuple[str, int | None]]:
-    """Return input and item of each tokenized text; equal texts are told by their order."""
+    """Return input and item of each tokenized text; equal texts are matched by their order."""
     waiting: dict[str, list[tuple[str, int | None]]] = defaultdict(list)
     for name, value in row.items():
         if isinstance(value, str):

@@ -24,7 +24,7 @@ from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK
 _BLANKS = " \t\n\f\r"
 _POSITIONS = "masked_lm_positions"  # input of the graph, see `onnx_model`
 _NO_WORD = -1.0  # score where a group has fewer words than are asked for
-# From the text before a mask and a token or word to the text with both.
+# Joins the text before a mask and a token or word.
 Join = Callable[[str, str], str]
 
 
@@ -191,7 +191,7 @@ def _filled(parts: Sequence[str], entries: Sequence[str], join: Join) -> str:
 def _candidate_texts(
     parts: Sequence[str], entries: Sequence[Sequence[str]], join: Join
 ) -> list[list[str | None]]:
-    """Return the text with each entry at its mask alone, for each of the first masks.
+    """Return, for each of the first masks, the text with only that mask filled by each entry.
 
     None instead of all of them if they take more than MOST_CANDIDATE_BYTES.
     """
@@ -222,7 +222,7 @@ def _best_entries(values: np.ndarray, number: int) -> np.ndarray:
         number: how many entries.
 
     Returns:
-        int64 [rows, number]. `np.partition` alone would choose among equals by chance.
+        int64 [rows, number]. Only `np.partition` would choose among equals by chance.
     """
     least = -np.partition(-values, number - 1, axis=1)[:, number - 1 : number]
     is_taken = values > least

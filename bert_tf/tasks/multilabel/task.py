@@ -59,7 +59,7 @@ from bert_tf.weights.model_directory import ModelDirectory
 _LEAST_FREQUENCY = (
     1e-4  # of a label as a prior: its logit is -9.2, from which a few steps lead back
 )
-# In rows of predictions.jsonl: with more, the file would be larger than its texts by far.
+# Most labels per row of predictions.jsonl, which would be far larger than its texts with more.
 _MOST_LABELS_WITH_PROBABILITIES = 100
 
 
@@ -275,7 +275,7 @@ class MultiLabelTask(LabelTask):
 
     def baseline(self, train: Table, evaluation: Table) -> Baseline:
         frequencies = self.membership(self.label_sets(train)).mean(axis=0)
-        # Of these labels each is right more often than not, or else the most often.
+        # Each of these labels is right more often than not, or else most often.
         is_frequent = frequencies >= min(DEFAULT_THRESHOLD, frequencies.max())
         gold = self.membership(self.label_sets(evaluation)).astype(bool)
         chosen = np.broadcast_to(is_frequent, gold.shape)

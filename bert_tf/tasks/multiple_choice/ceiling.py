@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def with_right_texts(data: TaskData) -> TaskData:
     """Return data whose target is what the model reads of the right choice, uint64 [rows].
 
-    A choice is scored for itself, whatever its place, so rows may have the same choices in another
-    order.
+    A choice is scored by itself, regardless of its position, so rows may have the same
+    choices in another order.
     """
     rows = cast(GroupedRows, data.rows)
     right = rows.group_offsets[:-1] + data.source.right

@@ -53,13 +53,13 @@ class MultipleChoiceHost(HostTask):
         owners = places[:, 0]
         context = tokenizer.tokenize_texts(columns["context"])
         second = tokenizer.tokenize_texts([choices[row][place] for row, place in places.tolist()])
-        # Of the two segments of each choice, before they are cut.
+        # Lengths of the two segments of each choice, before they are cut.
         lengths = np.stack([np.diff(context.offsets)[owners], np.diff(second.offsets)], axis=1)
         if "question" in columns:
             questions = tokenizer.tokenize_texts(columns["question"])
             lengths[:, 1] += np.diff(questions.offsets)[owners]
             second = _after_questions(questions, owners, second, most=self.max_seq_length)
-        # As the BERT pair is cut: one token at a time off the longer one.
+        # Like BERT's pairs: one token at a time is cut off the longer one.
         kept = longest_first(lengths, capacity=self.max_seq_length - SPECIALS_OF_PAIR)
         sequences = pair_rows(
             TokenRanges(context.ids, context.offsets[:-1][owners], kept[:, 0]),
@@ -132,7 +132,7 @@ def choice_predictions(logits: np.ndarray, choices: Sequence[Sequence[str]]) -> 
         Outputs by name, [rows] or [rows, choices], as an exported model has them.
     """
     wide = logits.astype(np.float64)
-    # In float64 and from the highest logit down, so that no exponential overflows.
+    # Computed in float64 and relative to the highest logit, so that no exponential overflows.
     odds = np.exp(wide - wide.max(axis=1, keepdims=True))
     probabilities = odds / odds.sum(axis=1, keepdims=True)
     chosen = wide.argmax(axis=1)

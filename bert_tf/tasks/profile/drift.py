@@ -3,7 +3,7 @@
 Both sides are counts of rows with some property: how many are longer than so many tokens, have a
 word that training rows never have, have a certain token, are predicted to have a certain label, or
 that with a lower probability than usual. For equal rows, the count of the new ones has a
-hypergeometric distribution given both sides together (Fisher's exact test), whatever the property.
+hypergeometric distribution given both sides together (Fisher's exact test), for every property.
 There are some 1,300 properties, so each family of them gets its share of the chance of a false
 alarm, and within a family each property (Bonferroni): a file like the training rows is reported
 once in 500. Differences in less than 1% of rows are never reported: in a file of millions they are
@@ -26,7 +26,7 @@ from bert_tf.tasks.profile.texts import TextProfile
 
 FALSE_ALARMS = 0.002  # of files like the training rows
 LEAST_CHANGE = 0.01  # difference of two shares of rows
-SHOWN_CHANGE = 0.05  # the change whose visibility is told where nothing differs
+SHOWN_CHANGE = 0.05  # the change whose power is reported where nothing differs
 _SHOWN = 3
 _QUANTILES = (0.25, 0.5)  # of the probability of a label, below which rows are counted
 _LEAST_OF_LABEL = 30  # evaluation rows of a label, for quantiles that mean something

@@ -466,7 +466,7 @@ class QuestionAnsweringHost(HostTask, AnswerLengths):
     def targets(
         self, placed: PlacedRow, outputs: Outputs, predicted: Mapping[str, Any]
     ) -> list[Target]:
-        # In the window where both logits are highest; of no answer, those of [CLS].
+        # Logits of the window where both are highest; without an answer, those of [CLS].
         shape = outputs["start_logits"].shape
         words = placed.words_at(shape)
         best = (-np.inf, 0, 0, 0)

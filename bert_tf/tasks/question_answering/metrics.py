@@ -110,7 +110,7 @@ def percentage(values: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanScores:
-    """The best span of each question, whatever the null threshold; all [questions].
+    """The best span of each question, ignoring the null threshold; all [questions].
 
     Attributes:
         is_text: bool, whether there is such a span.

@@ -309,7 +309,7 @@ def _text_keys(task: Task, data: TaskData) -> np.ndarray:
 
     Texts count in their order or in any, as the sequences do in `row_keys`.
     """
-    # Of several pairs in a row, the texts of the first ones come before all others.
+    # If rows have several pairs, the texts of the first ones come before all others.
     columns = [column[: len(data.source)] for column in task.texts(data.source).values()]
     in_order = not isinstance(data.rows, GroupedRows)
     keys = []

@@ -65,7 +65,7 @@ class SoftLabels:
         Args:
             task: the student.
             train: its labeled training rows.
-            unlabeled: rows to learn from the teacher alone; None for none.
+            unlabeled: rows to learn only from the teacher; None for none.
             tokenizer: that of the student.
 
         Returns:
@@ -240,7 +240,7 @@ def _key_of(teacher: Path, texts: dict[str, list[str]], policy: str) -> str:
     for name, column in texts.items():
         digest.update(f"{name} {len(column)}\n".encode())
         for text in column:
-            # With its length, so that texts cannot be confused by where one ends.
+            # The length is hashed, too, so that texts cannot be confused by where one ends.
             encoded = text.encode("utf-8", errors="surrogatepass")
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
     return digest.hexdigest()

@@ -37,7 +37,7 @@ class FinetuningRows:
     Attributes:
         evaluation: None without evaluation.
         held_out: whether the evaluation rows were held out of the training file.
-        unlabeled: rows that are learned from a teacher alone.
+        unlabeled: rows that are learned only from a teacher.
         ceilings: of `train` and `evaluation`, as `by_name`.
     """
 

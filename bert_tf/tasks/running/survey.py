@@ -113,7 +113,7 @@ class Surveyor:
         Args:
             config: complete, with all columns and the recipe.
             seconds: how long to measure, at least two steps; building the step comes on top.
-            console: is told what a perfect model could reach.
+            console: receives what a perfect model could reach.
 
         Raises:
             UsageError, InputError: see `Ceiling.report`.

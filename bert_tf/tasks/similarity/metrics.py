@@ -228,7 +228,7 @@ def cosent(scores: np.ndarray, similarities: np.ndarray, *, scale: float) -> flo
 
     order = np.argsort(scores, kind="stable")
     scores, terms = scores[order], scale * similarities[order].astype(np.float64)
-    # Of each place, log of the sum of exp(-term) from there on.
+    # For each place, the log of the sum of exp(-term) from there on.
     tails = np.append(np.logaddexp.accumulate(-terms[::-1])[::-1], -np.inf)
     higher = np.searchsorted(scores, scores, side="right")
     return float(logsumexp(np.append(terms + tails[higher], 0.0)))

@@ -212,7 +212,7 @@ class SimilarityTask(Task):
     def groups(self, source: Table) -> RowGroups:
         first, second, *_ = self._columns(source)
         if self.label_column is None:
-            # By the anchor alone: its matches in training would give away those in evaluation.
+            # Only by the anchor: its matches in training would give away those in evaluation.
             return RowGroups(keys=first)
         return RowGroups(keys=list(map("\0".join, zip(first, second, strict=True))))
 

@@ -42,7 +42,7 @@ def skipped_words(texts: TaggedTexts, skipped: int) -> tuple[str, ...]:
     )
 
 
-# In WNUT-17, most parts of words outside are those of addresses and a fifth as many as all words:
+# In WNUT-17, most parts of words outside are parts of addresses, and a fifth as many as all words:
 # in full, they take that much of the loss from the words that count.
 _WEIGHT_OF_PARTS_OUTSIDE = 0.1
 

@@ -115,7 +115,7 @@ def _windows_of_tokens(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     count = int((starts + lengths).max(initial=0))
     most = np.full(count, -1, np.int64)
     np.maximum.at(most, tokens, context)
-    # In reverse, so that the first of equals is assigned last.
+    # Reversed, so that the first of equals is assigned last.
     chosen = np.flatnonzero(context == most[tokens])[::-1]
     window_of_token = np.zeros(count, np.int64)
     window_of_token[tokens[chosen]] = windows[chosen]

@@ -129,7 +129,7 @@ def with_whole_words(
     Args:
         path: the file, for the message.
         rows: at least one; all have words, or none has.
-        console: is told of pieces; None for no one.
+        console: receives a note on pieces; None for none.
     """
     if not rows[0].has_words:
         return rows

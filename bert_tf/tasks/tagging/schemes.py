@@ -1,7 +1,7 @@
 """Tags of words as entities and back, in the schemes BIO (IOB2), BILOU and IOBES.
 
 A tag is a prefix and a type: `B-PER` begins a person, `I-PER` goes on inside, `L-` (BILOU) or `E-`
-(IOBES) is its last word and `U-` or `S-` its only one; `O` is outside. BIO has the first two alone,
+(IOBES) is its last word and `U-` or `S-` its only one; `O` is outside. BIO has only the first two,
 so its entities end where none goes on.
 
 `entity_spans` reads tags as conlleval.pl of CoNLL-2000 does, and seqeval in its default mode: a tag
@@ -26,7 +26,7 @@ from bert_tf.base.arrays import flat_ranges
 from bert_tf.tasks.tagging.options import PLAIN, SCHEMES
 
 OUTSIDE = "O"
-NO_TYPE = "_"  # of tags that are a letter alone
+NO_TYPE = "_"  # of tags that are only a letter
 
 
 class Prefix(enum.IntEnum):

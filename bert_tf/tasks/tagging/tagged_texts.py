@@ -122,7 +122,7 @@ def read_tagged_texts(
         columns: names of its columns.
         dialect: how it is written.
         max_rows: how many of its first rows are read, rejected ones included; 0 for all.
-        console: is told how the rows are read; None for no one.
+        console: receives how the rows are read; None for none.
 
     Raises:
         InputError: no row can be used, or they take too much memory.

@@ -38,7 +38,7 @@ _MOST_SENTENCES = 0.75  # of the rows; more are no sentences
 def with_sentences(
     path: str | Path, columns: TagColumns, form: TableForm, block: TableBlock
 ) -> TableForm:
-    """Add how sentences are told apart if each row is a word, by the first rows of the table.
+    """Add how sentences are separated if each row is a word, by the first rows of the table.
 
     Args:
         path: the table, for messages.
@@ -104,7 +104,7 @@ def sentences_of_rows(
         path: the table, for messages.
         blocks: all of its rows.
         form: as of `with_sentences`.
-        console: is told how sentences are told apart; None for no one.
+        console: receives how sentences are separated; None for none.
         places: those of the rows of blocks that have passed, for messages.
 
     Raises:

@@ -21,7 +21,7 @@ from pipeline.corpus.curation.rules import (
 )
 from pipeline.corpus.curation.rules.languages import UNKNOWN, for_english, language_rules
 
-# In the order of FineWeb, whatever the order in a config: a document is counted under the first
+# In FineWeb's order, regardless of the order in a config: a document is counted under the first
 # rule that drops it, and C4 looks for some of its words in lines that its other rules leave.
 RULES: list[Rule] = [
     *gopher_repeats.RULES,

@@ -129,7 +129,7 @@ class NamedRows:
 
 
 def merge_occurrences(parts: Iterable[bytes]) -> NamedRows:
-    """Merge OCCURRENCE records by key, identity, file and place, whatever the parts' order."""
+    """Merge OCCURRENCE records by key, identity, file and place; parts may come in any order."""
     found = _merge(parts, "block", OCCURRENCE)
     rows = found.rows
     order = np.lexsort((rows["document"], rows["block"], rows["identity"], rows["key"]))
@@ -215,7 +215,7 @@ def choose_dropped(
     """
     rows = occurrences.rows
     is_first = first_of_runs(rows["key"])
-    # Of each row, the first one with its key.
+    # For each row, the first one with its key.
     firsts = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
     stays = rows[firsts]
     files = np.array([source for source, _ in occurrences.names], object)

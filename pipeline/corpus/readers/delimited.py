@@ -69,7 +69,7 @@ class DelimitedReader(ChunkReader):
         return int(records.starts[last]) if last else 0
 
     def count_lines(self, data: bytes, stop: int) -> int:
-        """In CSV also a CR alone ends a line."""
+        """In CSV a CR without LF ends a line, too."""
         if not self.header.has_quotes:
             return data.count(b"\n", 0, stop)
         return count_line_ends(np.frombuffer(data, np.uint8, stop))

@@ -36,7 +36,7 @@ def load_extractor(name: str) -> Callable[[str], str]:
     if name == "trafilatura":
         from trafilatura import extract
 
-        # As in FineWeb, without its cache of repeated lines, by which order would matter.
+        # Like FineWeb, without its cache of repeated lines, by which order would matter.
         return lambda html: extract(html, favor_precision=True, include_comments=False) or ""
     from resiliparse.extract.html2text import extract_plain_text
 
@@ -67,7 +67,7 @@ def decode(page: bytes, charset: str) -> str:
 
 
 def _as_utf8(page: bytes) -> str | None:
-    """Return the text of a page that is UTF-8 beyond ASCII, whatever it says; else None.
+    """Return the text of a page that is UTF-8 beyond ASCII, ignoring its declaration; else None.
 
     Text in other encodings is not valid UTF-8, but by chance in a few letters.
     """

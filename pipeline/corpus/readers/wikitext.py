@@ -1,4 +1,4 @@
-"""From a page's wikitext, parsed by mwparserfromhell, to its prose: paragraphs and list items."""
+"""Extract a page's prose (paragraphs, list items) from wikitext, parsed by mwparserfromhell."""
 
 from __future__ import annotations
 

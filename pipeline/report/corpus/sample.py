@@ -1,7 +1,7 @@
 """A bounded sample of a corpus, and how much text the whole has.
 
 The sample takes the beginnings of files that are spread evenly over the corpus in its order: files
-of one source are often neighbors, so that the first ones alone would all be of one kind. A file
+of one source are often neighbors, so that the first ones would all be of one kind. A file
 that needs less than its share leaves the rest to the others.
 """
 

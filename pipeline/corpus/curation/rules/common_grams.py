@@ -42,7 +42,7 @@ def _count_most_common(hashes, characters, bounds, size, keys, owners, found):
     for document in range(len(found)):
         first, most = -1, 0
         begin, last = bounds[document], bounds[document + 1] - size
-        # Of grams that are equally frequent the first counts.
+        # Among equally frequent grams the first one counts.
         for is_second_pass in (False, True):
             for place in range(begin, last + 1):
                 slot, is_new = find_gram(gram_at(hashes, place, size), document, keys, owners)
