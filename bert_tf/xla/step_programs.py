@@ -6,8 +6,8 @@ batches are stacked, and a loop inside one program runs the steps, with the vari
 
 Properties:
     Each step is the same computation as in a program of one, on the same batch, in the same order:
-    the number of steps in a call changes no numbers. The loop counts to an argument of the program, so a call
-    with fewer steps, before a log line, checkpoint or evaluation, compiles nothing more.
+    the number of steps in a call changes no numbers. The loop counts to an argument of the program,
+    so a call with fewer steps, before a log line, checkpoint or evaluation, compiles nothing more.
     While a program runs, tf.data prepares the batches of the next one.
 """
 
