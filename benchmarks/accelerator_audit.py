@@ -65,7 +65,7 @@ CLASSIFICATION = {
 
 
 def fuse_as_gpus() -> None:
-    """Keeps XLA from handing reductions to a library for CPUs, before it compiles anything."""
+    """Keep XLA from handing reductions to a library for CPUs, before it compiles anything."""
     flags = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_experimental_ynn_fusion_type=".strip()
 
@@ -78,7 +78,7 @@ def as_on_gpu(policy: str = "mixed_bfloat16") -> Arithmetic:
 def operations_of_step(
     step: TrainingStep, batch: dict[str, np.ndarray], *, has_one_shape: bool = True
 ) -> collections.Counter[str]:
-    """Counts operations by type: of a program of several steps if all batches have one shape.
+    """Count operations by type: of a program of several steps if all batches have one shape.
 
     What XLA compiles together is one, called "XLA". Operations that are placed on the host are left
     out: they prepare the next batches while the GPU computes.
@@ -109,7 +109,7 @@ def operations_of(nodes: Any, functions: dict[str, Any]) -> collections.Counter[
 
 
 def _nodes(nodes: Any, functions: dict[str, Any]) -> Iterator[Any]:
-    """Yields nodes, and for calls of functions that XLA does not compile the nodes of these."""
+    """Yield nodes, and for calls of functions that XLA does not compile the nodes of these."""
     for node in nodes:
         called = functions[node.attr["f"].func.name] if node.op in _CALLS else None
         if called is not None and not called.attr["_XlaMustCompile"].b:
@@ -189,7 +189,7 @@ def audit_step(
 def print_layer(
     program: list[Instruction], deeper: BertConfig, batch: dict[str, np.ndarray]
 ) -> None:
-    """Prints by how much a program of one more layer launches and moves more."""
+    """Print by how much a program of one more layer launches and moves more."""
     kernels, moved = moved_bytes(program)
     more_kernels, more_moved = moved_bytes(
         program_of_step(training_step_of(deeper, as_on_gpu()), batch)
@@ -209,7 +209,7 @@ def print_largest(program: list[Instruction]) -> None:
 def finetuning_step(
     config: BertConfig, arithmetic: Arithmetic, shape: StepShape
 ) -> tuple[TrainingStep, dict[str, np.ndarray]]:
-    """A step of a classifier, and a batch."""
+    """Return a step of a classifier, and a batch."""
     task = task_from_settings(CLASSIFICATION, "audit")
     model = task.build_model(config, policy=arithmetic.precision.policy)
     model.build_weights()

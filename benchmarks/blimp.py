@@ -62,7 +62,7 @@ class Pair(NamedTuple):
 
 
 def read_files(data: Path) -> Iterator[tuple[str, str]]:
-    """Yields name and content of each .jsonl file of a folder or zip, by name."""
+    """Yield name and content of each .jsonl file of a folder or zip, by name."""
     if data.is_dir():
         for path in sorted(data.rglob("*.jsonl")):
             yield path.stem, path.read_text(encoding="utf-8")
@@ -75,7 +75,7 @@ def read_files(data: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_pairs(data: Path, sample: int) -> list[Pair]:
-    """Reads the pairs of all files, `sample` of each, spread evenly; all for 0."""
+    """Read the pairs of all files, `sample` of each, spread evenly; all for 0."""
     pairs = []
     for name, content in read_files(data):
         rows = [json.loads(line) for line in content.splitlines() if line.strip()]
@@ -89,7 +89,7 @@ def read_pairs(data: Path, sample: int) -> list[Pair]:
 
 
 def judged(run: str, pairs: list[Pair]) -> np.ndarray:
-    """Returns 1, 0.5 or 0 for each pair, by a run's best model."""
+    """Return 1, 0.5 or 0 for each pair, by a run's best model."""
     directory = read_model_directory(run)
     model = BertMaskedLM(directory.config, dtype="float32")
     model.build_weights()
@@ -128,13 +128,13 @@ def judged_by_ngrams(records: str, pairs: list[Pair]) -> Iterator[tuple[str, np.
 
 
 def accuracy(right: np.ndarray) -> tuple[float, float]:
-    """Returns the accuracy in percent, and its standard error."""
+    """Return the accuracy in percent, and its standard error."""
     spread = right.std(ddof=1) if len(right) > 1 else 0.0
     return 100 * float(right.mean()), 100 * float(spread / np.sqrt(len(right)))
 
 
 def results_of(pairs: list[Pair], right: np.ndarray) -> dict[str, tuple[float, float, int]]:
-    """Returns accuracy, standard error and pairs of each phenomenon, and of `all` at the end."""
+    """Return accuracy, standard error and pairs of each phenomenon, and of `all` at the end."""
     names = np.array([pair.phenomenon for pair in pairs])
     found = {}
     for name in sorted(set(names.tolist())):
@@ -145,7 +145,7 @@ def results_of(pairs: list[Pair], right: np.ndarray) -> dict[str, tuple[float, f
 
 
 def show(run: str, results: dict[str, Any]) -> None:
-    """Prints the table of a run."""
+    """Print the table of a run."""
     print(f"\n{run}")
     print(f"{'phenomenon':<28} {'accuracy':>8} {'error':>6} {'pairs':>7}")
     for name, (percent, error, count) in results.items():

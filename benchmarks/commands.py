@@ -13,7 +13,7 @@ _BERT_PIPELINE = "from pipeline.cli.main import main; main()"
 
 
 def bert_pipeline(*arguments: object) -> list[str]:
-    """The command line of `bert-pipeline` from this source tree."""
+    """Return the command line of `bert-pipeline` from this source tree."""
     return [sys.executable, "-c", _BERT_PIPELINE, *map(str, arguments)]
 
 

@@ -88,7 +88,7 @@ def texts_of(config: PreprocessConfig, files: list[FileInfo]) -> tuple[list[str]
 
 
 def plant(text: str, kind: str, host: list[str]) -> str:
-    """A document around a text, which is in capitals and between other marks."""
+    """Return a document around a text, which is in capitals and between other marks."""
     middle = len(host) // 2
     planted = text.upper().replace(" , ", " ; ").strip(" .!?")
     before, after = " ".join(host[:middle]), " ".join(host[middle:])

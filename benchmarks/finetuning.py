@@ -36,7 +36,7 @@ _COLUMNS = ("metric", "train", "step_ms", "job", "cpu", "peak_mb")
 
 
 def measured(command: list[str]) -> dict[str, float]:
-    """Runs a command to its end; seconds, processor seconds and peak memory of its process."""
+    """Run a command to its end; seconds, processor seconds and peak memory of its process."""
     start = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -89,7 +89,7 @@ def train_ours(data: DataSet, init: str, seed: int, folder: Path) -> dict[str, f
 def train_theirs(
     data: DataSet, init: str, seed: int, precision: str, python: str, folder: Path
 ) -> dict[str, float]:
-    """The Trainer in an interpreter of its own."""
+    """Return the Trainer in an interpreter of its own."""
     answer = folder / "answer.json"
     settings = dataclasses.asdict(data)
     settings |= {"init": init, "seed": seed, "precision": precision, "answer": str(answer)}

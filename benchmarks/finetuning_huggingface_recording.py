@@ -30,7 +30,7 @@ class RecordingTrainer(Trainer):
         return super().training_step(model, inputs, *args)
 
     def save_records(self, path: str, evaluation: list[dict[str, Any]], tags: list[str]) -> None:
-        """Writes an .npz: `batch/STEP/NAME`, `head/NAME`, and by step learning rate and loss.
+        """Write an .npz: `batch/STEP/NAME`, `head/NAME`, and by step learning rate and loss.
 
         For the metric also `eval/NAME`, the features of all rows end to end, `eval/lengths`, the
         tokens of each, and `tags`.

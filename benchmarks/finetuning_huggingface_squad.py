@@ -83,7 +83,7 @@ class QuestionAnswering:
 
     @staticmethod
     def _places(encoded: Any, window: int, question: dict[str, Any]) -> tuple[int, int]:
-        """The tokens of the answer in a window, [CLS] where it is not there."""
+        """Return the tokens of the answer in a window, [CLS] where it is not there."""
         if question["answer"] is None:
             return 0, 0
         first = question["answer_start"]

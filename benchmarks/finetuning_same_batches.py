@@ -48,7 +48,7 @@ class LabelLoss:
     """Mean cross-entropy of the labels that are not ignored, as HuggingFace's models have it."""
 
     def weights(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """The number of labels."""
+        """Return the number of labels."""
         import tensorflow as tf
 
         return {"loss": tf.reduce_sum(tf.cast(batch["labels"] != _IGNORED, tf.float32))}
@@ -67,7 +67,7 @@ class LabelLoss:
 
 
 def recorded(data: DataSet, init: str, seed: int, python: str, folder: Path) -> Any:
-    """What a run of the Trainer got and gave."""
+    """Return what a run of the Trainer got and gave."""
     path = folder / "records.npz"
     settings = dataclasses.asdict(data)
     settings |= {"init": init, "seed": seed, "precision": "bfloat16", "record": str(path)}
@@ -78,7 +78,7 @@ def recorded(data: DataSet, init: str, seed: int, python: str, folder: Path) -> 
 
 
 def batches_of(records: Any) -> Iterator[dict[str, np.ndarray]]:
-    """The batches, with rows that have no label where parts would differ in rows."""
+    """Yield the batches, with rows that have no label where parts would differ in rows."""
     for step in range(len(records["losses"])):
         batch = {ours: records[f"batch/{step}/{name}"] for name, ours in _NAMES.items()}
         missing = -len(batch["labels"]) % _SHARDS
@@ -93,7 +93,7 @@ def batches_of(records: Any) -> Iterator[dict[str, np.ndarray]]:
 def our_run(
     data: DataSet, init: str, records: Any, *, dropout_seed: int, head_scale: float
 ) -> tuple[np.ndarray, float]:
-    """The loss of each step of ours, float [steps], and the metric after them."""
+    """Return the loss of each step of ours, float [steps], and the metric after them."""
     import tensorflow as tf
 
     from bert_tf.config.section import build_section

@@ -35,7 +35,7 @@ _COLUMNS = ("steps", "seconds", "mlm_loss", "mlm_accuracy", "nsp_accuracy")
 
 
 def export_examples(data: PretrainingData, path: Path, *, batches: int, batch_size: int) -> None:
-    """Writes training examples, in an order like ours, and held-out ones as arrays."""
+    """Write training examples, in an order like ours, and held-out ones as arrays."""
     inputs = PretrainingInputs(data.paths("train"), data, batch_size=batch_size, seed=1)
     evals = evaluation_batches(
         data.paths("eval"), data, batch_size=_EVAL_EXAMPLES, limit=_EVAL_EXAMPLES
@@ -75,7 +75,7 @@ def train_ours(options: argparse.Namespace, folder: Path) -> dict[str, float]:
 def train_theirs(
     options: argparse.Namespace, examples: Path, vocab_size: int, learning_rate: float
 ) -> dict[str, float]:
-    """The Trainer in an interpreter of its own."""
+    """Return the Trainer in an interpreter of its own."""
     config = dataclasses.asdict(sized_config(options.size, vocab_size))
     del config["hidden_act"]  # theirs is the exact GELU, which PyTorch computes in one kernel
     settings = {

@@ -175,7 +175,7 @@ def run(options: argparse.Namespace, console: Console) -> list[TaskScore]:
 
 
 def chosen_tasks(options: argparse.Namespace) -> list[GlueTask]:
-    """The tasks asked for, else all that the data have, in GLUE's order.
+    """Return the tasks asked for, else all that the data have, in GLUE's order.
 
     Raises:
         UsageError: an unknown task, missing files, or no task at all.
@@ -249,7 +249,7 @@ def _score(name: str, task: GlueTask, runs: Sequence[Path]) -> TaskScore:
 
 
 def glue_score(found: Sequence[TaskScore]) -> float:
-    """The mean of the tasks' scores; the two evaluations of MNLI are one task."""
+    """Return the mean of the tasks' scores; the two evaluations of MNLI are one task."""
     by_task: dict[str, list[float]] = {}
     for each in found:
         by_task.setdefault(each.task, []).append(each.score)
@@ -257,7 +257,7 @@ def glue_score(found: Sequence[TaskScore]) -> float:
 
 
 def _write(output: Path, found: Sequence[TaskScore], console: Console) -> None:
-    """Writes the table and the values, and shows them."""
+    """Write the table and the values, and show them."""
     with (output / "results.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["task", "metric", "mean", "deviation", "seeds", "eval_rows"])
@@ -275,7 +275,7 @@ def _write(output: Path, found: Sequence[TaskScore], console: Console) -> None:
 
 
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The options of the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -97,7 +97,7 @@ def export_variants(
 
 
 def _pretraining(config: BertConfig, shape: StepShape, is_fused: bool) -> Any:
-    """A program of several steps, as `train` runs it."""
+    """Return a program of several steps, as `train` runs it."""
     step = training_step_of(config, _arithmetic(is_fused))
     batch = full_batch(shape, config.vocab_size)
     stacked = {
@@ -111,14 +111,14 @@ def _pretraining(config: BertConfig, shape: StepShape, is_fused: bool) -> Any:
 
 
 def _finetuning(config: BertConfig, shape: StepShape, is_fused: bool) -> Any:
-    """A step of a classifier."""
+    """Return a step of a classifier."""
     step, batch = finetuning_step(config, _arithmetic(is_fused), shape)
     rows = {name: tf.constant(values) for name, values in batch.items()}
     return step.compiled, (rows, tf.constant(0), tf.constant(1e-5), 1), 1
 
 
 def _scoring(config: BertConfig, shape: StepShape, is_fused: bool) -> Any:
-    """A batch of the engine `cuda`."""
+    """Return a batch of the engine `cuda`."""
     task = task_from_settings(CLASSIFICATION, "benchmark")
     model = task.build_model(config, policy=POLICY)
     model.build_weights()

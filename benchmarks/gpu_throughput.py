@@ -115,7 +115,7 @@ class Results:
         print(json.dumps(line), flush=True)
 
     def get(self, side: str, work: str) -> dict | None:
-        """The last line of a side and work; None if there is none."""
+        """Return the last line of a side and work; None if there is none."""
         wanted = {**self._settings, "side": side, "work": work}
         lines = self._path.read_text().splitlines() if self._path.exists() else []
         alike = [line for line in map(json.loads, lines) if wanted.items() <= line.items()]
@@ -201,7 +201,7 @@ def logged_speed(run: Path) -> float:
 
 
 def with_memory(arguments: list[str]) -> int | None:
-    """Runs a command; the most bytes of the first GPU that were in use meanwhile."""
+    """Run a command; the most bytes of the first GPU that were in use meanwhile."""
     is_done, most = threading.Event(), 0
 
     def watch() -> None:

@@ -48,7 +48,7 @@ def encoder_inputs(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def forward_step(
     config: transformers.BertConfig, batch: dict[str, torch.Tensor], *, compiled: bool
 ) -> Callable[[], Any]:
-    """The encoder's outputs, weights in bfloat16."""
+    """Return the encoder's outputs, weights in bfloat16."""
     model = transformers.BertModel(config).eval().to(DEVICE, torch.bfloat16)
     call = torch.compile(model) if compiled else model
 

@@ -81,7 +81,7 @@ def intervals_of(space: xplane_pb2.XSpace, name: str) -> list[tuple[float, float
 
 
 def measure(config: TrainConfig, data: PretrainingData, packing: str, options, folder: Path) -> str:
-    """The line of one kind of rows."""
+    """Return the line of one kind of rows."""
     inputs = open_inputs(config, data, packing=packing)
     reading = RecordSteps(config, data, lambda: inputs.batches(0))
     repeating = RecordSteps(config, data, lambda: inputs.batches(0).take(1).cache().repeat())

@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def last_step(run: Path) -> int:
-    """The step of the last line that `train` logged."""
+    """Return the step of the last line that `train` logged."""
     log = run / "metrics.jsonl"
     lines = log.read_text().splitlines() if log.is_file() else []
     return json.loads(lines[-1])["step"] if lines else 0

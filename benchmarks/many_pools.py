@@ -48,7 +48,7 @@ def write_corpus(path: Path, documents: int) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, float]:
-    """Makes the records; returns what was measured."""
+    """Make the records, and return what was measured."""
     output = Path(options.output).absolute()
     work = output / "work"
     shutil.rmtree(output, ignore_errors=True)
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> dict[str, float]:
 
 
 def main() -> None:
-    """Prints the measurements as JSON."""
+    """Print the measurements as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pools", type=int, default=32_768)
     parser.add_argument("--shards", type=int, default=4096)

@@ -161,7 +161,7 @@ def find_rensa(texts: list[str]) -> set[Pair]:
 
 
 def _similar_pairs(index: Any, made: Iterable[Any]) -> set[Pair]:
-    """Adds sketches to an index, and compares each with its candidates before it."""
+    """Add sketches to an index, and compare each with its candidates before it."""
     sketches: list[Any] = []
     found: set[Pair] = set()
     for number, sketch in enumerate(made):
@@ -175,7 +175,7 @@ def _similar_pairs(index: Any, made: Iterable[Any]) -> set[Pair]:
 
 
 def in_process(work: Callable[..., Any], *values: Any) -> tuple[Any, float, float]:
-    """Runs work in a forked process: the result, CPU seconds, peak memory in GB."""
+    """Run work in a forked process: the result, CPU seconds, peak memory in GB."""
     receiver, sender = os.pipe()
     child = os.fork()
     if not child:

@@ -150,7 +150,7 @@ MAKERS: dict[str, Callable[[random.Random], str]] = {
 
 
 def replace(lines: list[str], personal: PersonalData) -> tuple[list[str], dict[str, int], float]:
-    """The new lines, counts, and megabytes per CPU second."""
+    """Return the new lines, counts, and megabytes per CPU second."""
     offsets, data = offsets_and_data(pa.array(lines, pa.string()))
     bounds = offsets.astype(np.int64)
     begun = time.process_time()

@@ -34,7 +34,7 @@ Curve = dict[int, float]
 
 
 def train(options: argparse.Namespace, output: Path, precision: str, seed: int) -> dict[str, Curve]:
-    """Runs the `train` job; by split, the masked-LM loss by step."""
+    """Run the `train` job; by split, the masked-LM loss by step."""
     values = {
         "data": options.data,
         "output": str(output),

@@ -56,7 +56,7 @@ def first_documents(path: Path, size: float) -> str:
 
 
 def patched_reference(reference: Path, folder: Path) -> Path:
-    """A copy of the script and its tokenizer that runs on TensorFlow 2."""
+    """Return a copy of the script and its tokenizer that runs on TensorFlow 2."""
     for name in (reference.name, "tokenization.py"):
         text = (reference.parent / name).read_text(encoding="utf-8")
         text = text.replace("import tensorflow as tf", "import tensorflow.compat.v1 as tf")
@@ -85,7 +85,7 @@ def their_command(
 
 
 def statistics(path: Path) -> dict[str, float]:
-    """What the records of a file are like."""
+    """Return what the records of a file are like."""
     records = tf.data.TFRecordDataset(str(path)).batch(10_000)
     parts = [tf.io.parse_example(batch, feature_spec(LENGTH, PREDICTIONS)) for batch in records]
     features = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

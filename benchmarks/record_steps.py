@@ -23,7 +23,7 @@ from bert_tf.training.step import TrainingStep
 
 
 def open_inputs(config: TrainConfig, data: PretrainingData, *, packing: str) -> PretrainingInputs:
-    """The training batches of one device, padded ("off") or packed ("on")."""
+    """Return the training batches of one device, padded ("off") or packed ("on")."""
     return PretrainingInputs(
         data.paths("train"),
         data,
@@ -72,7 +72,7 @@ class RecordSteps:
         self._done = 0
 
     def run(self, steps: int) -> dict[str, float]:
-        """Runs some steps; returns their real tokens and sequences, and seconds."""
+        """Run some steps, and return their real tokens and sequences, and seconds."""
         start = time.perf_counter()
         results = self._step.run(
             self._batches,

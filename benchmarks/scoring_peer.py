@@ -61,7 +61,7 @@ def pytorch_logits(folder: Path, precision: str) -> Logits:
 
 
 def ctranslate2_logits(folder: Path, compute_type: str) -> Logits:
-    """The encoder by CTranslate2, the classifier on its pooler output by NumPy."""
+    """Return the encoder by CTranslate2, the classifier on its pooler output by NumPy."""
     import ctranslate2
     from ctranslate2.converters import TransformersConverter
     from safetensors.numpy import load_file

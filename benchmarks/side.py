@@ -74,7 +74,7 @@ class Side:
         self._process.wait()
 
     def stop(self) -> None:
-        """Ends the process at once, also in the middle of a turn."""
+        """End the process at once, also in the middle of a turn."""
         self._process.kill()
         self._process.wait()
 

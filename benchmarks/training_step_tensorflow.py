@@ -146,7 +146,7 @@ def matmul_turn(settings: dict) -> dict[str, float]:
 
 
 def make_turn(side: str, settings: dict) -> Turn:
-    """What a side does when it is its turn."""
+    """Return what a side does when it is its turn."""
     if side == "matmul":
         return lambda: matmul_turn(settings)
     work: dict[str, float] = {}

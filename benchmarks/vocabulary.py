@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def blocks_of(patterns: tuple[str, ...]) -> Iterator[DocumentBlock]:
-    """Reads files as the jobs do."""
+    """Read files as the jobs do."""
     config = build_section(VocabConfig, {"input": patterns, "output": "unused"})
     for file in match_files(patterns):
         rules = DocumentRules.from_config(config)
@@ -98,14 +98,14 @@ def blocks_of(patterns: tuple[str, ...]) -> Iterator[DocumentBlock]:
 def write_corpus(
     patterns: tuple[str, ...], fraction: float, text: Path, held_out: WordCounter
 ) -> None:
-    """Writes the documents to learn from and counts the words of the others."""
+    """Write the documents to learn from and count the words of the others."""
     with text.open("w", encoding="utf-8") as stream:
         for block in blocks_of(patterns):
             split_block(block, fraction, stream, held_out)
 
 
 def split_block(block: DocumentBlock, fraction: float, stream, held_out: WordCounter) -> None:
-    """Writes or counts each document of a block."""
+    """Write or count each document of a block."""
     is_held_out = held_out_documents(block, fraction)
     bounds = block.document_offsets.tolist()
     for document in range(block.num_documents):
@@ -117,7 +117,7 @@ def split_block(block: DocumentBlock, fraction: float, stream, held_out: WordCou
 
 
 def our_vocabulary(text: Path, folder: str, vocab_size: int) -> list[str]:
-    """Runs the `vocab` job."""
+    """Run the `vocab` job."""
     output = Path(folder, "ours.txt")
     values = {
         "input": (str(text),),
@@ -136,7 +136,7 @@ def our_vocabulary(text: Path, folder: str, vocab_size: int) -> list[str]:
 
 
 def peer_vocabulary(text: Path, folder: str, vocab_size: int) -> list[str]:
-    """Runs HuggingFace's trainer with the same settings."""
+    """Run HuggingFace's trainer with the same settings."""
     tokenizer = BertWordPieceTokenizer(lowercase=True)
     tokenizer.train(
         [str(text)],
@@ -152,7 +152,7 @@ def peer_vocabulary(text: Path, folder: str, vocab_size: int) -> list[str]:
 
 
 def print_comparison(seconds: dict[str, list[float]], ours: list[str], peer: list[str]) -> None:
-    """Prints ours, the peer's and the ratio, a line a figure."""
+    """Print ours, the peer's and the ratio, a line a figure."""
     print(f"{'':34}{'ours':>10}{'peer':>10}{'ratio':>8}")
     for name, value in (("fastest", min), ("median", statistics.median)):
         row(f"seconds, {name} of {len(seconds['ours'])}", *(value(seconds[s]) for s in seconds))
@@ -160,13 +160,13 @@ def print_comparison(seconds: dict[str, list[float]], ours: list[str], peer: lis
 
 
 def print_fits(text: str, ours: Fit | None, peer: Fit | None) -> None:
-    """Prints how the words of a text are written."""
+    """Print how the words of a text are written."""
     for key in ("words", "pieces_per_word", "unknown_fraction", "whole_word_fraction"):
         row(f"{key.replace('_', ' ')}, {text}", getattr(ours, key), getattr(peer, key))
 
 
 def row(name: str, ours: float, peer: float) -> None:
-    """Prints one figure."""
+    """Print one figure."""
     ratio = ours / peer if peer else float(np.nan)
     print(f"{name:34}{ours:>10,.5g}{peer:>10,.5g}{ratio:>8.4f}")
 

@@ -32,12 +32,12 @@ class Instruction(NamedTuple):
 
 
 def instructions_of(text: str) -> list[Instruction]:
-    """Reads the entry of a program."""
+    """Read the entry of a program."""
     return _instructions(text[text.index("\nENTRY ") + 1 :])
 
 
 def main_computation(text: str) -> list[Instruction]:
-    """Reads the entry or, in a program with a loop, the body that calls the most kernels."""
+    """Read the entry or, in a program with a loop, the body that calls the most kernels."""
     blocks = re.split(r"\n(?=(?:ENTRY )?%[\w.-]+ \()", text)[1:]
     found = [_instructions(block) for block in blocks if not block.startswith("%fused")]
     return max(found, key=lambda made: sum(each.operation == "custom-call" for each in made))

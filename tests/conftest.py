@@ -127,7 +127,7 @@ def skip_low_precision_products() -> None:
 
 
 def prepare_children() -> None:
-    """Does once what nearly every process of tests would do first."""
+    """Do once what nearly every process of tests would do first."""
     from numba.core.registry import cpu_target
 
     from bert_tf.data.text.normalizer import normalizer_model
@@ -158,7 +158,7 @@ def load_kernels() -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Imports all code for test processes, and leaves it out of collections.
+    """Import all code for test processes, and leaves it out of collections.
 
     Hypothesis tries constants of the modules that are imported, which would depend on the tests
     that a process happened to get before. The garbage collector took half a second to walk the

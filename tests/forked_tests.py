@@ -72,7 +72,7 @@ class ForkedTests:
             terminalreporter.line(f"largest process: {size / 1e9:.1f} GB, in {test}")
 
     def _has_test(self, worker: _Worker, files: deque[deque[int]], session) -> bool:
-        """Gives the worker a test if it has none and there is one."""
+        """Give the worker a test if it has none and there is one."""
         if worker.test is None and (worker.tests or files):
             if not worker.tests:
                 worker.tests = files.popleft()
@@ -173,7 +173,7 @@ class _Child:
 
 
 def _run_tests(session, connection: Connection) -> None:
-    """Runs the tests that the parent names, in a child, until the child has grown too large."""
+    """Run the tests that the parent names, in a child, until the child has grown too large."""
     config, plugins = session.config, session.config.pluginmanager
     plugins.unregister(name="terminalreporter")
     plugins.unregister(name="forked-tests")
@@ -197,6 +197,6 @@ def _resident_bytes() -> int:
 
 
 def _largest_bytes() -> int:
-    """The most that this process has taken, or one that it started and that has ended."""
+    """Return the most that this process has taken, or one that it started and that has ended."""
     kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
     return 1024 * max(resource.getrusage(kind).ru_maxrss for kind in kinds)

@@ -80,7 +80,7 @@ def imports_inside(package: str) -> list[tuple[str, str, str]]:
 
 
 def modules_on_import(path: Path, *, and_later: bool = False) -> list[str]:
-    """What importing a file imports: nothing for the type checker alone.
+    """Return what importing a file imports: nothing for the type checker alone.
 
     Args:
         path: the file.
@@ -103,7 +103,7 @@ def modules_on_import(path: Path, *, and_later: bool = False) -> list[str]:
 
 
 def files_of(module: str) -> list[Path]:
-    """A module's file; a package's, all of it."""
+    """Return a module's file; a package's, all of it."""
     path = ROOT / module.replace(".", "/")
     return sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
 
@@ -150,7 +150,7 @@ def test_pipeline_imports_flow_one_way():
 
 
 def folder_of(module: str) -> str:
-    """The folder whose code a module is."""
+    """Return the folder whose code a module is."""
     return module if (ROOT / module.replace(".", "/")).is_dir() else module.rpartition(".")[0]
 
 
@@ -184,7 +184,7 @@ def test_no_two_files_import_each_other(package):
 
 
 def cycles(edges: dict[str, set[str]]) -> dict[str, set[str]]:
-    """What is left of a graph when all that lead to no cycle are taken away."""
+    """Return what is left of a graph when all that lead to no cycle are taken away."""
     waiting = dict(edges)
     while leaves := [here for here, there in waiting.items() if not there & waiting.keys()]:
         for here in leaves:
@@ -303,7 +303,7 @@ WORDS_OF_THE_FIELD = {"similarity", "fill-mask", "next-sentence", "next_sentence
 
 
 def own_names(declaration: ServedTaskDeclaration) -> set[str]:
-    """What only a task's own folder and the registry may call it, or what it predicts."""
+    """Return what only a task's own folder and the registry may call it, or what it predicts."""
     module, _, name = declaration.implementation.partition(":")
     options = {declaration.options.__name__} if isinstance(declaration, TaskDeclaration) else set()
     predictions = {field.name for field in declaration.predictions}
@@ -312,7 +312,7 @@ def own_names(declaration: ServedTaskDeclaration) -> set[str]:
 
 
 def words_of(path: Path) -> Iterator[str]:
-    """The texts but docstrings, the names and what is imported of tasks."""
+    """Yield the texts but docstrings, the names and what is imported of tasks."""
     bodies = (ast.Module, ast.ClassDef, ast.FunctionDef)
     docs = {node.body[0] for node in nodes_of(path) if isinstance(node, bodies) and node.body}
     docstrings = {node.value for node in docs if isinstance(node, ast.Expr)}

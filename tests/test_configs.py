@@ -18,7 +18,7 @@ PLACEHOLDERS = {"train": {"data": "data", "output": "run", "size": "tiny"}}
 
 
 def required_values(section):
-    """A value for each required key, so that a partial YAML can be built."""
+    """Return a value for each required key, so that a partial YAML can be built."""
     values = {}
     for field in dataclasses.fields(section):
         if field.metadata["required"]:

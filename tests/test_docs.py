@@ -23,7 +23,7 @@ PAGES = sorted(
 
 
 def anchors(page):
-    """The anchors of a page's headings, as GitHub and the site make them."""
+    """Return the anchors of a page's headings, as GitHub and the site make them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
     return {
         re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
@@ -45,7 +45,7 @@ def test_links_lead_to_files_and_headings(page):
 
 
 def script(name):
-    """A script that writes a page."""
+    """Return a script that writes a page."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -37,7 +37,7 @@ def paths(stage, key):
 
 
 def section_of(command_line, monkeypatch):
-    """The first section that the job of a command line is given."""
+    """Return the first section that the job of a command line is given."""
     given = []
     job = types.SimpleNamespace(run=lambda *sections: given.append(sections) or {})
     imports = types.SimpleNamespace(import_module=lambda name: job)

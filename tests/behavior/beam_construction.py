@@ -10,7 +10,7 @@ import functools
 
 
 def keep_what_beam_looks_up() -> None:
-    """Caches signatures of methods, and the views of a pipeline's options, in this process."""
+    """Cache signatures of methods, and the views of a pipeline's options, in this process."""
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.transforms import core
 

@@ -58,7 +58,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Sends a command and returns its result; events meanwhile are kept in `events`."""
+        """Send a command and return its result; events meanwhile are kept in `events`."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session is not None:
@@ -72,22 +72,25 @@ class Browser:
             self.events.append(answer)
 
     def open(self, url: str) -> None:
-        """Opens an address and waits until the page is there."""
+        """Open an address and wait until the page is there."""
         self.events.clear()
         self.call("Page.navigate", url=url)
         self.wait_for_load()
 
     def wait_for_load(self) -> None:
-        """Waits until a page that was asked for is there."""
+        """Wait until a page that was asked for is there."""
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next())
 
     def wait_until(self, expression: str) -> None:
-        """Waits until an expression of JavaScript is true."""
+        """Wait until an expression of JavaScript is true."""
         wait_until(lambda: self.value(expression), f"{expression} is true")
 
     def value(self, expression: str) -> Any:
-        """What an expression of JavaScript is in the page; the page's own policy does not hold."""
+        """Return what an expression of JavaScript is in the page.
+
+        The page's own policy does not hold.
+        """
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
@@ -118,7 +121,7 @@ class Browser:
             )  # fmt: skip
 
     def show_as(self, *, width: int, height: int = 900, scheme: str = "light") -> None:
-        """Sets the size of the window and the color scheme that the user prefers."""
+        """Set the size of the window and the color scheme that the user prefers."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
@@ -127,11 +130,11 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=features)
 
     def screenshot(self, path: Path) -> None:
-        """Writes what is seen, as PNG."""
+        """Write what is seen, as PNG."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
     def complaints(self) -> list[str]:
-        """What the browser logged about the page: refused requests, faults of scripts."""
+        """Return what the browser logged about the page: refused requests, faults of scripts."""
         return [
             event["params"]["entry"]["text"]
             for event in self.events
@@ -139,7 +142,7 @@ class Browser:
         ]
 
     def requested(self) -> list[str]:
-        """The addresses that the page has asked for."""
+        """Return the addresses that the page has asked for."""
         return [
             event["params"]["request"]["url"]
             for event in self.events
@@ -160,7 +163,7 @@ class Browser:
 
 @contextlib.contextmanager
 def opened_browser(folder: Path) -> Iterator[Browser]:
-    """A browser that ends with the block.
+    """Yield a browser that ends with the block.
 
     Args:
         folder: for its profile.

@@ -31,7 +31,7 @@ class Corpus:
     says: str
 
     def write(self, folder: Path) -> list[str]:
-        """Writes the files; returns their paths."""
+        """Write the files, and return their paths."""
         for name, text in self.files.items():
             (folder / name).write_bytes(text.encode())
         return [str(folder / name) for name in sorted(self.files)]

@@ -16,7 +16,7 @@ _BUDGETS = (1, 64, 1 << 16)  # tokens per batch: a row each, some rows, all of t
 
 
 def check_engine(engine: Engine, columns: dict[str, list[Any]], *, diverged: Engine) -> None:
-    """Checks what does not depend on an engine.
+    """Check what does not depend on an engine.
 
     Rows keep their order and do not influence each other: any order of them, any number of tokens
     per batch, a row alone and several threads at once give the same outputs. All rows are reported
@@ -90,7 +90,7 @@ def _check_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -
 
 
 def check_same_values(found: Any, expected: Any) -> None:
-    """Checks lists and objects of predictions: numbers are equal up to rounding, all else is."""
+    """Check lists and objects of predictions: numbers are equal up to rounding, all else is."""
     if isinstance(expected, float):
         assert found == pytest.approx(expected, rel=1e-5, abs=1e-5)
     elif isinstance(expected, dict):

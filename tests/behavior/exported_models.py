@@ -143,7 +143,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def write_kind(path: Path, kind: str) -> Path:
-    """Writes a model whose answers differ from text to text, with no more positions than needed."""
+    """Write a model whose answers differ from text to text, with no more positions than needed."""
     settings = {**KINDS, **VARIANTS}[kind]
     layers = 2 if kind in VARIANTS else 1
     return write_model(
@@ -158,7 +158,7 @@ def write_kind(path: Path, kind: str) -> Path:
 
 
 def exported_kind(factory: pytest.TempPathFactory, kind: str) -> Path:
-    """The folder of a model and of its SavedModel, which no test may change."""
+    """Return the folder of a model and of its SavedModel, which no test may change."""
 
     def make(path: Path) -> None:
         write_saved_model(load_trained_model(read_model_directory(write_kind(path, kind))), path)

@@ -36,7 +36,7 @@ class FlinkCluster:
         self.call("stop")
 
     def call(self, *arguments: str) -> None:
-        """Runs `cluster.sh`."""
+        """Run `cluster.sh`."""
         subprocess.run([_SCRIPT, *arguments], env=self._environment, check=True, timeout=120)
 
     def replace_task_manager(self, lost: str, new: str) -> None:
@@ -45,7 +45,7 @@ class FlinkCluster:
         self.call("add", new)
 
     def options(self, *, first_in_path: Path | None = None) -> list[str]:
-        """The command line's options to run there, with worker processes of task managers.
+        """Return the command line's options to run there, with worker processes of task managers.
 
         Args:
             first_in_path: a folder that the workers find packages in first.

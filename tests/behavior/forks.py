@@ -54,7 +54,7 @@ class Fork:
         self.pid: int = self._connection.recv()
 
     def communicate(self, timeout: float = 900.0) -> tuple[str, str]:
-        """Waits for the end; returns what was written to stdout and stderr."""
+        """Wait for the end, and return what was written to stdout and stderr."""
         if self.returncode is None:
             if not self._connection.poll(timeout):
                 raise TimeoutExpired(str(self.pid), timeout)
@@ -72,7 +72,7 @@ class Fork:
 
 
 def run_forked(program: Path | str, *arguments: object, **options: Any) -> CompletedProcess[str]:
-    """Runs a program to its end; see `Fork`."""
+    """Run a program to its end; see `Fork`."""
     fork = Fork(program, *arguments, **options)
     out, err = fork.communicate()
     assert fork.returncode is not None
@@ -80,7 +80,7 @@ def run_forked(program: Path | str, *arguments: object, **options: Any) -> Compl
 
 
 def printed_in_forks(*programs: str, **options: Any) -> list[str]:
-    """Runs each program; all must succeed.
+    """Run each program; all must succeed.
 
     Returns:
         What each program printed, without blanks at its ends.
@@ -94,7 +94,7 @@ def printed_in_forks(*programs: str, **options: Any) -> list[str]:
 
 
 def serve_forks() -> Callable[[], None]:
-    """Serves forks of this process, as it is now, to itself and to its children.
+    """Serve forks of this process, as it is now, to itself and to its children.
 
     Returns:
         What ends the server, and all that it runs.

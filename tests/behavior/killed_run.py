@@ -23,7 +23,7 @@ from bert_tf.training.loop import TrainingLoop
 
 
 def make_loop(folder: Path) -> TrainingLoop:
-    """The loop; steps 4 and 8 lie between two lines, and evaluations count themselves."""
+    """Return the loop; steps 4 and 8 lie between two lines, and evaluations count themselves."""
 
     def evaluate(step: int, notes: dict[str, Any]) -> dict[str, float]:
         notes["evaluations"] = notes.get("evaluations", 0) + 1

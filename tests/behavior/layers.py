@@ -22,7 +22,7 @@ def check_layer(
     build_shape: tuple[int | None, ...] | None = None,
     output_dtype: str | None = None,
 ) -> None:
-    """Checks what does not depend on what a layer computes.
+    """Check what does not depend on what a layer computes.
 
     The config has every argument and makes an equal layer; the output has its shape and is finite
     in the compute dtype of every policy, over float32 weights; a graph that knows no leading axis
@@ -61,7 +61,7 @@ def check_layer(
 def check_masked_positions(
     layer: keras.layers.Layer, hidden: np.ndarray, *, bias_of: Any, visible: int
 ) -> None:
-    """Checks that what a mask hides has no influence, and that hiding all makes no NaN.
+    """Check that what a mask hides has no influence, and that hiding all makes no NaN.
 
     Args:
         layer: built; takes hidden states and `attention_bias`.
@@ -95,7 +95,7 @@ def _cast(inputs: tuple[np.ndarray, ...], layer: keras.layers.Layer) -> list[Any
 
 
 def _check_config(layer: keras.layers.Layer, build_shape: Any) -> keras.layers.Layer:
-    """An equal layer with the same weights, made from the serialized config."""
+    """Return an equal layer with the same weights, made from the serialized config."""
     serialized = keras.layers.serialize(layer)
     copy = keras.layers.deserialize(serialized)
     assert type(copy) is type(layer)

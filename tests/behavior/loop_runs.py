@@ -20,7 +20,7 @@ def losses(run_directory):
 
 
 def run_until(loop, step, *, save=True):
-    """Runs a loop of one step a call until `step`; then asks it to stop, or breaks it."""
+    """Run a loop of one step a call until `step`; then asks it to stop, or breaks it."""
     run_one = loop.run_step
 
     def run(*arguments, first_step, **keywords):

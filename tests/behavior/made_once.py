@@ -11,7 +11,7 @@ import pytest
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """Returns a folder that no test may change; processes that ask at once wait for one of them.
+    """Return a folder that no test may change; processes that ask at once wait for one of them.
 
     Args:
         name: of the folder, the same for the same content in all files of tests.

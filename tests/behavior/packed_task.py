@@ -28,7 +28,7 @@ RECORDS, BLOCK_RECORDS, BATCH_SIZE, ROW_MULTIPLE, STEPS = 90, 40, 14, 4, 10
 
 
 def make_records() -> bytes:
-    """Records of 3 to 24 tokens, most of them short, with 1 to 4 targets."""
+    """Return a record of 3 to 24 tokens, most of them short, with 1 to 4 targets."""
     random = np.random.default_rng(0)
     lengths = np.minimum(random.integers(3, LENGTH, (RECORDS, 2)).min(axis=1), LENGTH)
     mask = (np.arange(LENGTH) < lengths[:, None]).astype(np.int32)
@@ -91,7 +91,7 @@ def make_packed_loop(
     evaluate: Evaluate | None = None,
     **settings,
 ) -> TrainingLoop:
-    """The loop on packed rows, in float32; the same initial weights every time."""
+    """Return the loop on packed rows, in float32; the same initial weights every time."""
     strategy = strategy or tf.distribute.get_strategy()
     config = BertConfig(
         vocab_size=VOCAB,

@@ -50,7 +50,7 @@ class Page(HTMLParser):
 
 
 def check_page(html: str) -> Page:
-    """Checks that a page is well-formed and needs nothing beside it, and no script.
+    """Check that a page is well-formed and needs nothing beside it, and no script.
 
     Its tables and listings can be scrolled by the keyboard, its plots have a name, and it is styled
     for phones and for both color schemes.

@@ -70,7 +70,7 @@ def write_data(folder, *, eval_records=RECORDS, length=LENGTH, vocab=VOCAB):
 
 
 def write_model_config(folder):
-    """A `config.json` of one layer."""
+    """Return a `config.json` of one layer."""
     path = folder / "config.json"
     path.write_text(
         json.dumps(

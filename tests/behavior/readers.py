@@ -60,7 +60,7 @@ class Reading:
 
 
 def read_corpus(path: str | Path, block_bytes: int = WHOLE, **values: Any) -> Reading:
-    """Reads a file as a job does: cut into splits, a block at a time.
+    """Read a file as a job does: cut into splits, a block at a time.
 
     Args:
         path: the file.
@@ -97,7 +97,7 @@ def raw_texts(path: str | Path, block_bytes: int = WHOLE, **values: Any) -> dict
 def check_same_rows(
     path: Path, read_rows: Callable[[Path], Rows], block_bytes: int = WHOLE, **values: Any
 ) -> Rows:
-    """Checks that a reader of labeled rows finds what a corpus reader finds in the same file.
+    """Check that a reader of labeled rows finds what a corpus reader finds in the same file.
 
     Texts, their lines and rejects with their reasons are the same, but that a row without text,
     which a corpus drops, is rejected.
@@ -129,7 +129,7 @@ def read_labeled(path: Path, dialect: TableDialect = PLAIN, text_column: str = "
 
 
 def check_reader(folder: Path, name: str, content: bytes, **values: Any) -> Reading:
-    """Checks what does not depend on a format; returns what the file gives.
+    """Check what does not depend on a format, and return what the file gives.
 
     Documents, rejects with their lines and reasons, and counts are the same whatever the size of
     blocks, compressed or not, with and without a byte order mark, and with the line ends of

@@ -26,7 +26,7 @@ _NOT_OF_ROWS = {"loss", "null_threshold"}  # the training loss, and a setting of
 
 
 def check_metrics_of_predictions(task: Task, results: TaskResults) -> None:
-    """Checks that every metric follows from the rows, as they are in files."""
+    """Check that every metric follows from the rows, as they are in files."""
     rows = json.loads(json.dumps(results.predictions))
     expected = RECOMPUTED[task.declaration.name](rows, task)
     assert results.metrics.keys() - _NOT_OF_ROWS == expected.keys()
@@ -135,7 +135,7 @@ def _similarity(rows: Rows, task: Any) -> dict[str, float]:
 
 
 def _question_answering(rows: Rows, task: Any) -> dict[str, float]:
-    """The official scripts: v1.1 where all questions have an answer, else v2.0."""
+    """Return the official scripts: v1.1 where all questions have an answer, else v2.0."""
     has_gaps = not all(row["answers"] for row in rows)
     scored = [_answer_scores(row["predicted_answer"], row["answers"], has_gaps) for row in rows]
     metrics = _mean_scores(scored, "")
@@ -180,7 +180,7 @@ def _answer_words(text: str) -> list[str]:
 
 
 def _thresholds(rows: Rows) -> dict[str, float]:
-    """The best thresholds by trying all, and the scores without one."""
+    """Return the best thresholds by trying all, and the scores without one."""
     spans = []
     for row in rows:
         best = next((each for each in row["predicted_nbest"] if each["start"] is not None), None)

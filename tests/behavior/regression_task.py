@@ -85,7 +85,7 @@ def make_loop(
     optimizer="adamw",
     **settings,
 ) -> TrainingLoop:
-    """The loop of this task; the same initial weights every time.
+    """Return the loop of this task; the same initial weights every time.
 
     The layers are float32 under any `policy`, which decides on loss scaling.
     """

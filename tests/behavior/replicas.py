@@ -66,7 +66,7 @@ def rows_read(strategy, batches=5, batch_rows=8):
 
 
 def trained_numbers(task, strategy, run_directory):
-    """A regression's `regression_numbers`, or how often a pretraining step was traced."""
+    """Return a regression's `regression_numbers`, or how often a pretraining step was traced."""
     if task == "rows":
         return rows_read(strategy)
 

@@ -20,7 +20,7 @@ def write_model(
     seed: int,
     **config: Any,
 ) -> Path:
-    """Writes a model for a task, or for its settings, an encoder for None, with random weights.
+    """Write a model for a task, or for its settings, an encoder for None, with random weights.
 
     Args:
         path: model directory to write.
@@ -54,7 +54,7 @@ def write_model(
 def write_classifier(
     path: Path, *, vocab: list[str], task: dict[str, Any], seed: int, **config: Any
 ) -> Path:
-    """Writes a classifier with random weights.
+    """Write a classifier with random weights.
 
     Args:
         path: model directory to write.
@@ -74,7 +74,7 @@ def write_classifier(
 
 
 def write_encoder(path: Path, *, vocab: list[str], seed: int, **config: Any) -> Path:
-    """Writes an encoder with random weights, to start a fine-tuning from.
+    """Write an encoder with random weights, to start a fine-tuning from.
 
     Args:
         path: model directory to write.

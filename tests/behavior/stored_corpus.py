@@ -9,7 +9,7 @@ WORDS = [f"{first}{second}" for first in "bcdfg" for second in "aeiou"]
 
 
 def write_corpus(folder, documents):
-    """Writes `corpus.jsonl` and `vocab.txt`; returns their folder."""
+    """Write `corpus.jsonl` and `vocab.txt`, and return their folder."""
     source = random.Random(0)
     texts = [
         "\n".join(" ".join(source.choices(WORDS, k=8)) + " ." for _ in range(6))

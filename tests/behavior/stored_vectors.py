@@ -44,7 +44,7 @@ def jobs_by_output(folder):
 
 
 def make_outputs(folder, names, *, before_each=lambda: None, options=()):
-    """Runs jobs, and each of them again, for which there is nothing to do.
+    """Run jobs, and each of them again, for which there is nothing to do.
 
     Args:
         folder: that gets the input and all outputs.
@@ -62,7 +62,7 @@ def make_outputs(folder, names, *, before_each=lambda: None, options=()):
 
 
 def check_same_outputs(folder, local):
-    """Compares all files but manifests, whose folder is named in rejected rows."""
+    """Compare all files but manifests, whose folder is named in rejected rows."""
     found = {path.name: path.read_bytes() for path in folder.iterdir()}
     expected = {path.name: path.read_bytes() for path in local.iterdir()}
     assert found.keys() == expected.keys()

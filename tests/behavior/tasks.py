@@ -35,7 +35,7 @@ def check_task(
     *,
     metrics: Sequence[str] | None = None,
 ) -> TaskResults:
-    """Checks what does not depend on a task, with a small model of random weights.
+    """Check what does not depend on a task, with a small model of random weights.
 
     The task comes back from its settings as JSON; the rows of a file give model input, targets and
     weights of one length; every weight of the model gets a gradient of the loss; there is a
@@ -100,7 +100,7 @@ def check_task(
 
 
 def check_exported_predictions(of_run: Path, of_export: Path) -> None:
-    """Checks that a run and its export predict the same for every row they were evaluated on.
+    """Check that a run and its export predict the same for every row they were evaluated on.
 
     Labels and texts are equal, numbers to 1e-5.
 
@@ -174,7 +174,7 @@ def _check_served(
 
 
 def _approximately(value: Any, *, relative: float = 1e-4) -> Any:
-    """A value of JSON that equals those whose numbers differ by no more than rounding."""
+    """Return a value of JSON that equals those whose numbers differ by no more than rounding."""
     if isinstance(value, dict):
         return {name: _approximately(item, relative=relative) for name, item in value.items()}
     if isinstance(value, list):

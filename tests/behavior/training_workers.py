@@ -20,7 +20,7 @@ NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 @contextmanager
 def training_workers(folder, *, count, data, output, sets=()):
-    """Yields a function that starts all workers; they are stopped in the end.
+    """Yield a function that starts all workers; they are stopped in the end.
 
     Args:
         folder: an empty one for what the workers need.

@@ -18,7 +18,7 @@ PAIRS = 100
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder of three files of two phenomena, of random sentences."""
+    """Return a folder of three files of two phenomena, of random sentences."""
     folder = tmp_path_factory.mktemp("blimp") / "data"
     folder.mkdir()
     generator = np.random.default_rng(2)

@@ -39,7 +39,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with a small model, and data as GLUE has them."""
+    """Return a folder with a small model, and data as GLUE has them."""
     place = tmp_path_factory.mktemp("glue")
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
     write_encoder(place / "init", vocab=vocab, seed=3, **NO_DROPOUT)

@@ -11,7 +11,7 @@ SIZE = 7
 
 @pytest.fixture(scope="module")
 def text():
-    """A text in which the last piece of the vocabulary is missing."""
+    """Return a text in which the last piece of the vocabulary is missing."""
     return np.random.default_rng(5).integers(0, SIZE - 1, 200)
 
 

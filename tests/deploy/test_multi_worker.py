@@ -17,7 +17,7 @@ printf '%s\\n' "$TF_CONFIG" "$@"
 
 @pytest.fixture
 def start(tmp_path):
-    """Runs the script where `bert-pipeline` prints TF_CONFIG and its arguments."""
+    """Run the script where `bert-pipeline` prints TF_CONFIG and its arguments."""
     command = tmp_path / "bert-pipeline"
     command.write_text(FAKE)
     command.chmod(0o755)

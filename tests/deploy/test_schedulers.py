@@ -27,7 +27,7 @@ def pod():
 
 
 def run_example(monkeypatch, code):
-    """Runs the DAG's task; returns its command."""
+    """Run the DAG's task, and return its command."""
     ran = []
     airflow = {
         "airflow": types.ModuleType("airflow"),

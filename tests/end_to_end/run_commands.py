@@ -28,7 +28,7 @@ OWN = "own: "
 
 
 def marking(method):
-    """A method of the console that marks the lines it writes."""
+    """Return a method of the console that marks the lines it writes."""
 
     def marked(self, line, *rest):
         method(self, "\n".join(OWN + part for part in line.split("\n")), *rest)
@@ -53,7 +53,7 @@ def note_hosts(event: str, arguments: tuple) -> None:
 
 
 def run(command: str) -> dict:
-    """Runs one command and reports how it ended."""
+    """Run one command and reports how it ended."""
     started, code = time.time(), None
     asked.clear()
     sys.stderr.write(f"{STARTED}{command}\n")
@@ -72,7 +72,10 @@ def run(command: str) -> dict:
 
 
 def without_network() -> list[str]:
-    """What runs a command where no other host can be reached; nothing where that is not allowed."""
+    """Return what runs a command where no other host can be reached.
+
+    Nothing where that is not allowed.
+    """
     wrapped = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     try:
         is_allowed = subprocess.run([*wrapped, "true"], capture_output=True).returncode == 0
@@ -82,7 +85,7 @@ def without_network() -> list[str]:
 
 
 def run_commands(folder: Path, commands: list[str]) -> tuple[list[dict], list[list[str]]]:
-    """Runs them in one process without what the tests' own environment hides.
+    """Run them in one process without what the tests' own environment hides.
 
     Returns:
         What `run_commands.py` reports of each, and the lines that each wrote to stderr.

@@ -103,7 +103,7 @@ BROKEN_KERAS_HUB = "raise ImportError(\"cannot import name 'ops' from 'keras'\")
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
-    """The outputs of each cell by its name."""
+    """Return the outputs of each cell by its name."""
     folder = tmp_path_factory.mktemp("notebook")
     for package, content in {"pandas": FAKE_PANDAS_3, "keras_hub": BROKEN_KERAS_HUB}.items():
         path = folder / f"with_{package}" / package

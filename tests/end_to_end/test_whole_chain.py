@@ -125,7 +125,7 @@ def test_no_command_asks_for_another_host(chain):
 
 
 def made_sha256(chain: Chain, producer: str, path: str) -> str:
-    """What a reader of `path`, in or of a finished output, has to find there."""
+    """Return what a reader of `path`, in or of a finished output, has to find there."""
     made = {file["path"]: file["sha256"] for file in chain.manifest(producer)["outputs"]}
     if producer in ("data", "data2"):  # records are known by their manifest
         return file_sha256(chain.folder / path / "manifest.json")

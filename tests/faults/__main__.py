@@ -18,7 +18,7 @@ from faults.campaigns import Result, all_campaigns, run_cases  # noqa: E402
 
 
 def table(results: list[Result]) -> str:
-    """A line for each outcome of each campaign."""
+    """Return a line for each outcome of each campaign."""
     rows = [("campaign", "cases", "seconds", "outcome", "count")]
     for result in results:
         head = (result.campaign, f"{result.cases:,}", f"{result.seconds:,}")

@@ -42,7 +42,7 @@ def import_everything() -> None:
 
 
 def warm_up() -> None:
-    """Runs the job that starts no TensorFlow once: forks inherit tables and kernels."""
+    """Run the job that starts no TensorFlow once: forks inherit tables and kernels."""
     from behavior.beam_construction import forget_threads, keep_what_beam_looks_up
     from faults.job_chain import JOBS, write_inputs
     from tensorflow.python.eager import context
@@ -59,7 +59,7 @@ def warm_up() -> None:
 
 
 def run_child(work: str, command: str, fault: dict, streams: list[Path], calls: mmap.mmap) -> None:
-    """Runs a command, never to return."""
+    """Run a command, never to return."""
     code = 1
     try:
         os.setsid()

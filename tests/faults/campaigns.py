@@ -63,7 +63,7 @@ _CAMPAIGNS: dict[str, Campaign] = {}
 
 
 def campaign(says: str) -> Callable[[Callable[[Path], Iterator[Case]]], Campaign]:
-    """Registers a campaign under its function's name, with a line that says what it does."""
+    """Register a campaign under its function's name, with a line that says what it does."""
 
     def register(function: Callable[[Path], Iterator[Case]]) -> Campaign:
         made = Campaign(function.__name__, says, contextmanager(function))
@@ -74,7 +74,7 @@ def campaign(says: str) -> Callable[[Callable[[Path], Iterator[Case]]], Campaign
 
 
 def all_campaigns() -> dict[str, Campaign]:
-    """Imports all files of this folder; none may import TensorFlow or Beam at the top."""
+    """Import all files of this folder; none may import TensorFlow or Beam at the top."""
     for path in sorted(FOLDER.glob("*.py")):
         if not path.stem.startswith(("_", "test_", "conftest")):
             importlib.import_module(f"faults.{path.stem}")
@@ -89,7 +89,7 @@ def run_cases(
     cases: int | None = None,
     first: int = 0,
 ) -> Result:
-    """Runs cases from number `first` until the minutes, which include preparing, or cases are up.
+    """Run cases from number `first` until the minutes, which include preparing, or cases are up.
 
     Ctrl-C ends a campaign. A failed one prints its traceback and the command that repeats it.
     """

@@ -25,7 +25,10 @@ EXPECTED = (BertPipelineError, OSError)  # which the command line turns into a l
 
 
 def in_child(work: Callable[[], Any]) -> Any:
-    """What the work returns, computed in a forked child; AssertionError where it failed there."""
+    """Return what the work returns, computed in a forked child.
+
+    AssertionError where it failed there.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -55,7 +58,7 @@ def _answer(work: Callable[[], Any], reader: int, writer: int) -> NoReturn:
 
 
 def run_inputs(inputs: int, take: Callable[[int], str], warm_up: Callable[[], Any]) -> Counter[str]:
-    """Counts what `take` says of inputs by number, each within MOST_SECONDS and MOST_BYTES more
+    """Count what `take` says of inputs by number, each within MOST_SECONDS and MOST_BYTES more
     than the process had after `warm_up`; AssertionError names the one that fails otherwise than
     EXPECTED."""
     current = mmap.mmap(-1, 8)

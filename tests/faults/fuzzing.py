@@ -446,7 +446,7 @@ def _with_header_length(random: Random, data: bytes) -> bytes:
 
 
 def _zip(random: Random, data: bytes) -> bytes:
-    """A pickle of PyTorch inside of a sound archive."""
+    """Return a pickle of PyTorch inside of a sound archive."""
     with zipfile.ZipFile(stream := io.BytesIO(), "w") as archive:
         archive.writestr("archive/data.pkl", data)
         for key in "012":
@@ -455,7 +455,7 @@ def _zip(random: Random, data: bytes) -> bytes:
 
 
 def _pickle() -> bytes:
-    """A state dict of three tensors, in the opcodes of `torch.save`."""
+    """Return a state dict of three tensors, in the opcodes of `torch.save`."""
     parts = [b"\x80\x02}q\x00("]
     for key, kind in enumerate(("FloatStorage", "HalfStorage", "BFloat16Storage")):
         name = f"bert.embeddings.LayerNorm.{key}".encode()
@@ -638,7 +638,7 @@ def fuzz(folder: Path) -> Iterator[Case]:
 def fuzz_target(
     folder: Path, name: str, found: dict[str, Target], random: Random, most: int | None = None
 ) -> Counter[str]:
-    """A batch of a format; a failure leaves its input in the working directory's `build`."""
+    """Return a batch of a format; a failure leaves its input in the working directory's `build`."""
     target = found[name]
     path = folder / name.replace(" ", "_") / target.file
     seed = random.random()

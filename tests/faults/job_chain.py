@@ -180,7 +180,7 @@ class Chain:
         write_inputs(self.work)
 
     def provide(self, names: Iterable[str]) -> None:
-        """Makes the outputs of these jobs, and of those that they need; `draw` draws from these."""
+        """Make the outputs of these jobs, and of those that they need; `draw` draws from these."""
         names = tuple(names)
         for name in _with_needs(names):
             if name not in self.seconds:
@@ -203,7 +203,7 @@ class Chain:
 
     @contextlib.contextmanager
     def without_output(self, job: Job, kind: str = "") -> Iterator[None]:
-        """Removes a job's output for a case of this kind, and resets everything afterwards."""
+        """Remove a job's output for a case of this kind, and resets everything afterwards."""
         self.remove(job.output)
         try:
             yield
@@ -251,7 +251,7 @@ class Chain:
 
 @functools.cache
 def _shared() -> Chain:
-    """The chain of all campaigns of a process, whose server takes a minute to start."""
+    """Return the chain of all campaigns of a process, whose server takes a minute to start."""
     stack = contextlib.ExitStack()
     atexit.register(stack.close)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="faults-jobs-")))
@@ -260,7 +260,7 @@ def _shared() -> Chain:
 
 
 def shared_chain(names: Iterable[str]) -> Chain:
-    """The chain of this process, for these jobs."""
+    """Return the chain of this process, for these jobs."""
     chain = _shared()
     chain.provide(names)
     return chain

@@ -106,7 +106,7 @@ class JobForks:
         self._server.wait()
 
     def run(self, *commands: str, fault: Fault | None = None, timeout: float = 240.0) -> Any:
-        """Runs commands side by side in the work folder; the fault befalls the first.
+        """Run commands side by side in the work folder; the fault befalls the first.
 
         Returns:
             The end of one command, or a list of those of several.

@@ -44,7 +44,7 @@ def lose_power(chain: Chain, random: Random) -> str:
 
 
 def lose_unsynced(journal: Path, random: Random) -> list[str]:
-    """Takes back what no sync has made last: a random part of it, as file systems may.
+    """Take back what no sync has made last: a random part of it, as file systems may.
 
     Data of a file lasts from its own sync on, a name (made, renamed or removed) from the sync of
     its folder. Names of one folder are lost in the reverse of their order.

@@ -133,7 +133,7 @@ def _memory(chain: Chain, job: Job, random: Random) -> str:
 
 
 def _small_disk(chain: Chain, job: Job, random: Random) -> str:
-    """A file system that holds the inputs and a part of the output, and then more."""
+    """Return a file system that holds the inputs and a part of the output, and then more."""
     work, inputs = chain.work, chain.work.parent / "inputs"
     shutil.copytree(work, inputs)
     size = sum(path.stat().st_size + 8192 for path in inputs.rglob("*"))

@@ -16,7 +16,7 @@ OUTPUTS = ("vocab.txt", "data", "run", "labels", "scored.csv", "vectors.parquet"
 
 @pytest.fixture(params=VERSIONS)
 def work(request, tmp_path, monkeypatch) -> Path:
-    """A copy, in which commands write locks and logs."""
+    """Return a copy, in which commands write locks and logs."""
     folder = tmp_path / "work"
     shutil.copytree(ARTIFACTS / request.param, folder)
     monkeypatch.chdir(folder)

@@ -118,7 +118,7 @@ def search(pattern: re.Pattern, text: str | bytes, *, is_anchored: bool) -> None
 
 
 def literals_of(pattern: re.Pattern) -> list[str]:
-    """What the pattern itself names, of which long inputs are made, too."""
+    """Return what the pattern itself names, of which long inputs are made, too."""
     text = (
         pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     )
@@ -140,7 +140,7 @@ def is_suspicious(
 
 
 def slow_input(pattern: re.Pattern, *, is_anchored: bool = False) -> str | None:
-    """The repeated atom, after a begin, for which time grows faster than the text."""
+    """Return the repeated atom, after a begin, for which time grows faster than the text."""
     run = functools.partial(search, pattern, is_anchored=is_anchored)
     is_bytes = isinstance(pattern.pattern, bytes)
     literals = list(dict.fromkeys(literals_of(pattern)))[:8]

@@ -71,7 +71,7 @@ def _make_model(path: Path, kind: str) -> None:
 
 
 def check_texts(folder: Path, name: str, random: Random, rows: int = ROWS) -> Counter[str]:
-    """Runs a check on invented texts in a child; counts the texts."""
+    """Run a check on invented texts in a child, and count the texts."""
     work = folder / "work"
     work.mkdir()
     try:
@@ -84,7 +84,7 @@ def check_texts(folder: Path, name: str, random: Random, rows: int = ROWS) -> Co
 
 
 def run_command(*words: str) -> Ended:
-    """Runs a command in this process."""
+    """Run a command in this process."""
     from pipeline.cli.main import main
 
     code, start, out, err = 0, time.monotonic(), io.StringIO(), io.StringIO()
@@ -100,7 +100,7 @@ def run_command(*words: str) -> Ended:
 
 
 def _write_rows(path: Path, rows: Sequence[Row], random: Random) -> None:
-    """Writes rows as CSV or JSON lines, which may hold bytes that are not UTF-8."""
+    """Write rows as CSV or JSON lines, which may hold bytes that are not UTF-8."""
     if path.suffix == ".csv":
         with path.open("w", encoding="utf-8", errors="surrogatepass", newline="") as stream:
             table = csv.writer(stream)
@@ -190,7 +190,7 @@ def _vocabulary() -> list[str]:
 
 
 def tokenizers(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    """The graph's tokenizer and NumPy's: offsets, and ids against HuggingFace's."""
+    """Return the graph's tokenizer and NumPy's: offsets, and ids against HuggingFace's."""
     from tokenizers import BertWordPieceTokenizer
 
     from bert_tf.data.text.casing import KEEP_ACCENTS
@@ -227,7 +227,7 @@ def tokenizers(models: Path, work: Path, random: Random, count: int) -> Counter[
 
 
 def _settled(random: Random) -> str:
-    """A text that HuggingFace's tables of Unicode know, most often."""
+    """Return a text that HuggingFace's tables of Unicode know, most often."""
     return "".join(filter(is_settled, invented_text(random)))
 
 
@@ -495,7 +495,7 @@ def _corpus_reason(ended: Ended) -> str:
 
 
 def long_lines(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    """A line of 10 MB beside a short one, in 10 seconds of processor time and 2 GB."""
+    """Return a line of 10 MB beside a short one, in 10 seconds of processor time and 2 GB."""
     path = work / f"rows{random.choice(('.csv', '.jsonl', '.txt'))}"
     line = long_line(random)
     if path.suffix == ".txt":

@@ -85,13 +85,13 @@ def invented_text(random: Random, most: int = 10) -> str:
 
 
 def broken_text(random: Random) -> str:
-    """An invented text with halves of surrogate pairs."""
+    """Return an invented text with halves of surrogate pairs."""
     parts = [invented_text(random, 3) for _ in range(random.randint(2, 4))]
     return "".join(part + chr(random.choice(_PAIRED)) for part in parts)
 
 
 def long_line(random: Random) -> str:
-    """A line of LONG_LINE bytes: one word, many words, or no blank."""
+    """Return a line of LONG_LINE bytes: one word, many words, or no blank."""
     unit = random.choice(
         (*"aé中😀.\u0301\u200d\0\ufeff \u202e\U0010ffff\x85\u2028=\"", "a\u0301", "ab ", "river. ")
     )  # fmt: skip

@@ -36,7 +36,7 @@ def meet(chain: Chain, random: Random) -> str:
 
 
 def _met(chain: Chain, job: Job, random: Random, other: str) -> list[Ended]:
-    """Runs both, the first a little later; at least one succeeds, a failure is one line."""
+    """Run both, the first a little later; at least one succeeds, a failure is one line."""
     patch = _WAIT.format(seconds=random.uniform(0, chain.seconds[job.name]))
     ends = chain.forks.run(job.command, other, fault=Fault(patch=patch))
     for ended in ends:
@@ -95,7 +95,7 @@ def _private_users(chain: Chain, job: Job, random: Random) -> str:
 
 
 def _beside(chain: Chain, job: Job, random: Random) -> str:
-    """A run beside one of the same job that was killed; each completes."""
+    """Return a run beside one of the same job that was killed; each completes."""
     second = f"second{Path(job.output).suffix}"
     flag = f"--output {job.output}"
     command = job.command.replace(flag, f"--output {second}")
@@ -111,7 +111,7 @@ def _beside(chain: Chain, job: Job, random: Random) -> str:
 
 
 def _newer_input(chain: Chain, job: Job, random: Random) -> str:
-    """An input that a newer version has made is refused, or only its content is read."""
+    """Return an input that a newer version has made is refused, or only its content is read."""
     outputs = [JOBS[name].output for name in job.needs]
     beside = [f"{output}.manifest.json" for output in outputs]
     names = [*beside, *(f"{output}/manifest.json" for output in outputs)]

@@ -74,7 +74,7 @@ def _line(
 
 
 def main(path: str) -> None:
-    """Writes for each group a list with null for documents that stay, else datatrove's reason."""
+    """Write for each group a list with null for documents that stay, else datatrove's reason."""
     from datatrove.data import Document
     from datatrove.pipeline import filters
 

@@ -21,7 +21,7 @@ _OUTPUTS = ("logits", "start_logits", "end_logits", "last_hidden_state", "pooler
 
 
 def main(cases: Path, output: Path) -> None:
-    """Runs every case and writes its outputs as `name/output`."""
+    """Run every case and write its outputs as `name/output`."""
     found = {}
     for name, case in json.loads(cases.read_text()).items():
         auto_class = getattr(transformers, case["auto_class"])

@@ -74,7 +74,7 @@ def outputs_and_gradients(
 
 
 def refusal(model: keras.Model, inputs: dict[str, np.ndarray]) -> str:
-    """What training mode, where dropout is on, says."""
+    """Return what training mode, where dropout is on, says."""
     positional, named = call_arguments(model, inputs)
     try:
         model(*positional, **named, training=True)
@@ -84,7 +84,7 @@ def refusal(model: keras.Model, inputs: dict[str, np.ndarray]) -> str:
 
 
 def write_case(name: str, folder: Path, output: Path) -> None:
-    """Loads a case's model, runs it and writes what came out."""
+    """Load a case's model, run it and write what came out."""
     directory = read_model_directory(folder)
     model = MODELS[name](directory.config)
     model.build_weights()

@@ -34,7 +34,7 @@ from reference_cases import (
 
 
 def write_case(folder: Path, name: str, size: Size) -> None:
-    """Writes model and expected values of one case."""
+    """Write model and expected values of one case."""
     kind, run, changes = CASES[name]
     generator = np.random.default_rng(len(name))
     model = random_model(kind, size, seed=len(name), **changes)

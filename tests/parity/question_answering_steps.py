@@ -84,7 +84,7 @@ def training_features(tokenizer, question: str, context: str, answer: str | None
 
 
 def case(tokenizer, model: torch.nn.Module, *, unanswerable: bool) -> dict[str, object]:
-    """The questions as SQuAD JSON, their windows, and the mean loss of these."""
+    """Return the questions as SQuAD JSON, their windows, and the mean loss of these."""
     paragraphs, windows = [], []
     for context, asked in CONTEXTS.items():
         qas = []

@@ -87,7 +87,7 @@ def random_inputs(size: Size, generator: np.random.Generator) -> dict[str, np.nd
 
 
 def random_model(kind: type, size: Size, seed: int, **changes: object) -> torch.nn.Module:
-    """A model of HuggingFace's class `kind` with every weight random."""
+    """Return a model of HuggingFace's class `kind` with every weight random."""
     torch.manual_seed(seed)
     config = transformers.BertConfig(
         vocab_size=size.vocab,
@@ -185,7 +185,7 @@ def run_classifier(model: torch.nn.Module, inputs: dict, generator: np.random.Ge
 
 
 def run_regressor(model: torch.nn.Module, inputs: dict, generator: np.random.Generator) -> dict:
-    """The number; the loss is HuggingFace's own."""
+    """Return the number; the loss is HuggingFace's own."""
     labels = generator.normal(size=len(inputs["input_mask"])).astype(np.float32)
     outputs = model(**as_torch(inputs), labels=torch.tensor(labels))
     return {"input/labels": labels, "output/logits": outputs.logits, "loss": outputs.loss}
@@ -256,7 +256,7 @@ def run_answerer(model: torch.nn.Module, inputs: dict, generator: np.random.Gene
 
 
 def as_torch(inputs: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
-    """The inputs under HuggingFace's names."""
+    """Return the inputs under HuggingFace's names."""
     names = {
         "input_word_ids": "input_ids",
         "input_mask": "attention_mask",

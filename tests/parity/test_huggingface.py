@@ -37,7 +37,7 @@ ROUNDING = 2e-7
 
 @pytest.fixture(params=["golden", "live"])
 def reference(request):
-    """The folder of the reference values."""
+    """Return the folder of the reference values."""
     if request.param == "golden":
         return GOLDEN
     if LIVE is None:
@@ -163,7 +163,7 @@ RUNS = {
 
 
 def check_outputs(name, outputs, expected, *, is_relative=False):
-    """Compares them; of heads of tokens where there are tokens: on padding ours read zeros."""
+    """Compare them; of heads of tokens where there are tokens: on padding ours read zeros."""
     mask = section(expected, "input/")["input_mask"]
     for key, value in section(expected, "output/").items():
         ours = np.asarray(outputs[key])

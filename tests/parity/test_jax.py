@@ -33,14 +33,14 @@ WITHOUT_TENSORFLOW = (
 
 
 def jax_python() -> str | None:
-    """An interpreter with jax and keras."""
+    """Return an interpreter with jax and keras."""
     here = sys.executable if importlib.util.find_spec("jax") else None
     return os.environ.get("BERT_JAX_PYTHON", here)
 
 
 @pytest.fixture(scope="module")
 def from_jax(tmp_path_factory) -> Path:
-    """The folder that jax_outputs.py filled."""
+    """Return the folder that jax_outputs.py filled."""
     python = jax_python()
     if python is None:
         pytest.skip("jax is not installed and BERT_JAX_PYTHON not set: `make parity` has both")

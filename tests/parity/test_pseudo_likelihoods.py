@@ -41,7 +41,7 @@ def sentences(seed):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A folder of a pretrained model of random weights, both heads in it."""
+    """Return a folder of a pretrained model of random weights, both heads in it."""
     config = BertConfig(
         vocab_size=len(VOCAB),
         hidden_size=32,

@@ -29,7 +29,7 @@ TOLERANCE = 1e-5
 
 @pytest.fixture(scope="module", params=["golden", "live"])
 def sentences(request):
-    """The sentences and vectors that sentence_vectors.py wrote."""
+    """Return the sentences and vectors that sentence_vectors.py wrote."""
     if request.param == "golden":
         return np.load(GOLDEN / "sentence_vectors.npz")
     if LIVE is None:

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bytes]]:
-    """What `memory://…` and `folders://…` hold, by path."""
+    """Yield what `memory://…` and `folders://…` hold, by path."""
     from memory_storage import FAULTS, FILES, FOLDERS
 
     from pipeline.beam import stored_path
@@ -31,7 +31,7 @@ def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bytes]]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """A page of a real browser; tests that ask for it are skipped where there is none."""
+    """Yield a page of a real browser; tests that ask for it are skipped where there is none."""
     from behavior.browser import opened_browser
 
     with opened_browser(tmp_path_factory.mktemp("browser")) as browser:
@@ -40,7 +40,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def make_job(tmp_path):
-    """Makes a `Copying` that works in a new folder."""
+    """Make a `Copying` that works in a new folder."""
     from behavior.copying_job import Copying
 
     return functools.partial(Copying, tmp_path)

@@ -35,7 +35,7 @@ ROWS = ["a", "b", "c", "", "e"]
 
 
 def score(folder: Path, output: Path, kill_at: int | None = None) -> None:
-    """Runs the job; appends the texts that the engine is given to `predicted.txt`."""
+    """Run the job, and append the texts that the engine is given to `predicted.txt`."""
     replace, predict = Path.replace, constant_engine.ConstantEngine.predict
     renames = 0
 
@@ -68,7 +68,7 @@ def score(folder: Path, output: Path, kill_at: int | None = None) -> None:
 
 
 def in_a_fork(run: Callable[[], None]) -> int:
-    """The exit code, negative for a signal."""
+    """Return the exit code, negative for a signal."""
     child = os.fork()
     if not child:
         try:
@@ -87,7 +87,7 @@ def finished_rows(parts: Path) -> list[int]:
 
 
 def main(folder: Path) -> None:
-    """Prints for each kill whether the job was `killed`, the exit `code` of the run after it, the
+    """Print for each kill whether the job was `killed`, the exit `code` of the run after it, the
     files `left`, their content by name, rows `finished` by the first, and texts `predicted` by the
     second."""
     (folder / "model").mkdir()

@@ -24,7 +24,7 @@ TASK = {
 
 @pytest.fixture(scope="session")
 def exported_model(tmp_path_factory) -> Path:
-    """A classifier as `export` writes it."""
+    """Return a classifier as `export` writes it."""
     folder = tmp_path_factory.mktemp("exported")
     write_classifier(folder / "run/best", vocab=VOCAB, task=TASK, seed=7, initializer_range=0.5)
     (folder / "run/checkpoints").mkdir()
@@ -35,7 +35,7 @@ def exported_model(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def scored_table(tmp_path_factory) -> Path:
-    """A table of 300 rows, two of them without a text."""
+    """Return a table of 300 rows, two of them without a text."""
     path = tmp_path_factory.mktemp("rows") / "rows.csv"
     texts = [" ".join((VOCAB[5 + n % 5], VOCAB[5 + n // 5 % 5], "film")) for n in range(298)]
     texts[100:100], texts[200:200] = [""], [""]

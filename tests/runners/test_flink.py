@@ -44,7 +44,7 @@ JOBS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A corpus of 1.5 MB, some of which is evaluation data, and its vocabulary."""
+    """Return a corpus of 1.5 MB, some of which is evaluation data, and its vocabulary."""
     source = random.Random(0)
     folder = tmp_path_factory.mktemp("flink")
     with (folder / "corpus.txt").open("w") as stream, (folder / "eval.txt").open("w") as excluded:
@@ -90,7 +90,7 @@ def preprocess(output: str, job: str, *more: str) -> list[str]:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """What does not tell the runner."""
+    """Return what does not tell the runner."""
     return {
         path.name: path.read_bytes()
         for path in folder.iterdir()
@@ -107,7 +107,7 @@ def wait_for_blocks(folder: Path, number: int) -> None:
 
 @pytest.fixture(scope="module")
 def local(folder):
-    """The files that the local runner makes of a job."""
+    """Return the files that the local runner makes of a job."""
     made: dict[str, dict[str, bytes]] = {}
 
     def make(job: str) -> dict[str, bytes]:

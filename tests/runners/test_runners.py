@@ -70,7 +70,10 @@ JOBS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, exported_model, scored_table) -> Path:
-    """A corpus of three files with copies, near copies and bad lines; a model and rows to score."""
+    """Return a corpus of three files with copies, near copies and bad lines.
+
+    A model and rows to score.
+    """
     source = random.Random(0)
     documents = [
         "\n".join(
@@ -101,7 +104,7 @@ def folder(tmp_path_factory, exported_model, scored_table) -> Path:
 
 
 def command(job: str, inputs: Sequence[str], output: str, runner: list[str]) -> list[str]:
-    """The command line of one of JOBS; paths are relative to the folder of the corpus."""
+    """Return the command line of one of JOBS; paths are relative to the folder of the corpus."""
     name = job.partition("-")[0]
     values = [f"--set={name}.{key}={value}" for key, value in JOBS[job].items()]
     if name == "score":
@@ -125,7 +128,7 @@ def run(folder: Path, arguments: list[str]) -> subprocess.CompletedProcess:
 
 @pytest.fixture(params=RUNNERS)
 def runner(request) -> list[str]:
-    """The options that choose a runner."""
+    """Return the options that choose a runner."""
     given = os.environ.get(request.param)
     if not given:
         pytest.skip(f"{request.param} is not set: it names what runs the pipelines")
@@ -135,7 +138,7 @@ def runner(request) -> list[str]:
 
 @pytest.fixture(scope="module")
 def local(folder):
-    """What the local runner makes of a job: (files by name, manifest)."""
+    """Return what the local runner makes of a job: (files by name, manifest)."""
     made: dict[str, tuple] = {}
 
     def make(job: str) -> tuple[dict[str, bytes], dict]:
@@ -150,7 +153,7 @@ def local(folder):
 
 
 def results(folder: Path, output: str) -> tuple[dict[str, bytes], dict]:
-    """The files of an output by name, without what tells its own path, and its manifest."""
+    """Return the files of an output by name, without what tells its own path, and its manifest."""
     paths = [path for path in folder.rglob("*") if output in str(path) and path.is_file()]
     files = {
         str(path.relative_to(folder)).replace(output, "OUTPUT"): path.read_bytes()

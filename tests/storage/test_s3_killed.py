@@ -25,7 +25,7 @@ def start(*arguments):
 
 
 def run(*arguments):
-    """What the command says, to its end."""
+    """Return what the command says, to its end."""
     process = start(*arguments)
     _, said = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, said
@@ -33,7 +33,7 @@ def run(*arguments):
 
 
 def kill_when(is_time, *arguments):
-    """Starts the command, and kills it at once when the time has come."""
+    """Start the command, and kills it at once when the time has come."""
     process = start(*arguments)
 
     def is_time_while_it_runs():
@@ -54,7 +54,7 @@ def content(folder):
 
 
 def stored_records(folder, tmp_path):
-    """Records on this machine, which are stored in the folder `data` as well."""
+    """Record on this machine, which are stored in the folder `data` as well."""
     data = write_data(tmp_path / "data")
     for name, stored in local_files(data).items():
         (folder / "data" / name).write_bytes(stored)

@@ -17,7 +17,7 @@ from bert_tf.base.files import (
 
 @pytest.fixture
 def steps(monkeypatch, tmp_path):
-    """What is synced and renamed, in order, by names without what makes them unique."""
+    """Return what is synced and renamed, in order, by names without what makes them unique."""
     done = []
     sync, rename = os.fsync, Path.replace
 

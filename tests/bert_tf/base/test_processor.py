@@ -13,7 +13,7 @@ from bert_tf.base.processor import CoreTimes, map_ahead, usable_cores
 
 @pytest.fixture
 def later(monkeypatch):
-    """Sets the times that are read from now on."""
+    """Set the times that are read from now on."""
 
     def read(**times):
         monkeypatch.setattr(CoreTimes, "read", classmethod(lambda cls: cls(**times)))

@@ -40,7 +40,7 @@ def screen(monkeypatch):
 
 
 def show(console, advance):
-    """Shows it and has it drawn at once."""
+    """Show it and has it drawn at once."""
     console.progress(advance)
     console._terminal._bars.refresh()
 

@@ -31,7 +31,7 @@ SLOW = pytest.mark.slow  # traces more of the same
 
 
 def kernel_calls(function):
-    """Calls of kernels in the graph of a function and in those that it calls."""
+    """Call of kernels in the graph of a function and in those that it calls."""
     definition = function.graph.as_graph_def()
     functions = [function.node_def for function in definition.library.function]
     nodes = [node for part in (definition.node, *functions) for node in part]
@@ -68,7 +68,7 @@ def attended(layer, hidden, positions=None, **shared):
 def check_kernels(
     plain, fast, layer, inputs, tolerance, *, rate=0.0, kernels=1, piece_sizes=(None, 64)
 ):
-    """Expects one call of each kernel forward, one backward, and one for dropout's draws.
+    """Expect one call of each kernel forward, one backward, and one for dropout's draws.
 
     Kernels get all rows at once, and a few at a time. A gradient of weights sums over rows: beyond
     100 of them, its rounding grows with their root.

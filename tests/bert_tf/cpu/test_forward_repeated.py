@@ -32,7 +32,7 @@ def made_encoder(policy):
 
 
 def traced(encoder, forward, *, training=True):
-    """A graph of the outputs, and of the gradients of all weights."""
+    """Return a graph of the outputs, and of the gradients of all weights."""
 
     @tf.function(autograph=False)
     def outputs_and_gradients(ids, mask, key):

@@ -45,7 +45,7 @@ VOCAB = [
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """A SavedModel of a small model with random weights, for pairs of texts."""
+    """Return a SavedModel of a small model with random weights, for pairs of texts."""
     task = RegressionTask(
         text_column="text",
         text_pair_column="pair",

@@ -70,7 +70,7 @@ IDS_ENGINES = [
 
 @pytest.fixture(scope="session")
 def folder_of(tmp_path_factory):
-    """The folder of a SavedModel of a small model with random weights, by its kind."""
+    """Return the folder of a SavedModel of a small model with random weights, by its kind."""
     return functools.partial(exported_kind, tmp_path_factory)
 
 
@@ -253,7 +253,10 @@ GRAPHS = {
 
 @pytest.fixture(scope="module")
 def folders(folder_of, tmp_path_factory):
-    """A model with a graph, by the file that it is in; without one, by that of the weights."""
+    """Return a model with a graph, by the file that it is in.
+
+    Without one, by that of the weights.
+    """
     whole = tmp_path_factory.mktemp("damage") / "model"
     shutil.copytree(folder_of("windows"), whole)
     (whole / "SHA256SUMS").unlink(missing_ok=True)  # what else notices damage

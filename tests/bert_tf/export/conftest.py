@@ -17,7 +17,7 @@ Exported = tuple[TrainedModel, SavedModelEngine]
 
 @pytest.fixture(scope="session")
 def export(tmp_path_factory) -> Callable[[str], Path]:
-    """The folder of a model of one of `KINDS` and the SavedModel that it is exported to."""
+    """Return the folder of a model of one of `KINDS` and the SavedModel that it is exported to."""
     return lambda kind: exported_kind(tmp_path_factory, kind)
 
 
@@ -47,5 +47,5 @@ def comparer(export) -> Exported:
 
 @pytest.fixture(scope="session")
 def all_kinds(export) -> dict[str, Path]:
-    """The folder of a model of every task, and of one without."""
+    """Return the folder of a model of every task, and of one without."""
     return {kind: export(kind) for kind in KINDS}

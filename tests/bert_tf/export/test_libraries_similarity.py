@@ -29,7 +29,7 @@ EVERY_FORMAT = ("savedmodel", "onnx", "openvino", "huggingface", "sentence-trans
 
 @pytest.fixture(params=EVERY_FORMAT)
 def written(request, comparer, tmp_path):
-    """The model exported by the command: format, folder and manifest."""
+    """Return the model exported by the command: format, folder and manifest."""
     for package in FORMATS[request.param].packages:
         pytest.importorskip(package, reason="an optional package")
     given = {

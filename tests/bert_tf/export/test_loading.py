@@ -41,7 +41,7 @@ TEXTS = ["where is the river", "the city was very bad .", "", "film and film"]
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
-    """A classifier as `finetune` leaves it: its weights are those before calibration."""
+    """Return a classifier as `finetune` leaves it: its weights are those before calibration."""
     path = tmp_path_factory.mktemp("calibrated") / "best"
     config = BertConfig(
         vocab_size=len(VOCAB),

@@ -84,7 +84,7 @@ def test_a_nul_ends_no_text_that_is_lower_cased(trained_with):
 
 
 def trained_without(trained):
-    """The same model where nothing says how vectors are made."""
+    """Return the same model where nothing says how vectors are made."""
     folder = trained.directory.path
     (folder / "modules.json").unlink()
     return load_trained_model(read_model_directory(folder))

@@ -97,7 +97,7 @@ def test_earlier_phases_are_not_compared():
 
 
 def records(examples, *, masking="dynamic", passes=10):
-    """Records as a manifest of `preprocess` describes them."""
+    """Record as a manifest of `preprocess` describes them."""
     fields = {
         "max_seq_length": 128,
         "max_predictions_per_seq": 20,

@@ -28,7 +28,7 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 
 @pytest.fixture(scope="session")
 def small_model(tmp_path_factory) -> Path:
-    """A model directory with random weights, no dropout, 64 positions."""
+    """Return a model directory with random weights, no dropout, 64 positions."""
     path = tmp_path_factory.mktemp("small") / "model"
     keras.utils.set_random_seed(11)
     encoder = BertEncoder(
@@ -61,7 +61,7 @@ def quiet_console() -> Console:
 
 @pytest.fixture(scope="session")
 def config_of(small_model):
-    """Makes a `FinetuneConfig` of the given output with values that learn fast."""
+    """Make a `FinetuneConfig` of the given output with values that learn fast."""
 
     def make(**values) -> FinetuneConfig:
         defaults = {
@@ -80,13 +80,13 @@ def config_of(small_model):
 
 @pytest.fixture
 def small_config(config_of, tmp_path):
-    """Makes a `FinetuneConfig` with a run in the folder of the test."""
+    """Make a `FinetuneConfig` with a run in the folder of the test."""
     return functools.partial(config_of, output=str(tmp_path / "run"))
 
 
 @pytest.fixture
 def run_command(tmp_path, monkeypatch):
-    """Runs a command line in a folder of its own; it must succeed."""
+    """Run a command line in a folder of its own; it must succeed."""
     monkeypatch.chdir(tmp_path)
 
     def run(line: str) -> None:

@@ -22,7 +22,10 @@ TRAINING = [
 
 @pytest.fixture
 def toy(monkeypatch):
-    """The line in the registry; the command is made again, as in a process that starts with it."""
+    """Yield the line in the registry.
+
+    The command is made again, as in a process that starts with it.
+    """
     monkeypatch.setitem(TASKS, REGRESSION.name, REGRESSION)
     monkeypatch.delitem(sys.modules, "pipeline.cli.jobs", raising=False)
     yield

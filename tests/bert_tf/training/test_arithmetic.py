@@ -29,7 +29,7 @@ ROWS = BatchRows(batch=32, micro_batches=1, is_filled_up=False)
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Sets cores and instructions of the machine; TensorFlow's threads stay as they are."""
+    """Set cores and instructions of the machine; TensorFlow's threads stay as they are."""
     monkeypatch.setattr(arithmetic, "divide_cores_among_parts", lambda: None)
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)  # of the machine that runs the tests
 
@@ -121,7 +121,7 @@ def test_a_run_where_kernels_cannot_be_loaded_says_so_once(tmp_path, console, ma
 
 
 def trial_with(milliseconds):
-    """A trial whose steps take so long, by policy and compiler."""
+    """Return a trial whose steps take so long, by policy and compiler."""
 
     def trial(ways):
         return [milliseconds[way.precision.policy, way.precision.use_xla] / 1000 for way in ways]

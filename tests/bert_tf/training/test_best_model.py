@@ -16,7 +16,7 @@ from bert_tf.training.best_model import BestModel, BestModelKeeper, EarlyStop, r
 
 
 def kept_steps(monkeypatch, path, metric, evaluations, *, notes=None, writes=True, errors=None):
-    """The steps whose models are written when these (found, metrics) come up one by one."""
+    """Return the steps whose models are written when these (found, metrics) come up one by one."""
     written, notes = [], {} if notes is None else notes
 
     def write(folder, model, *, vocab, lowercase, task, restore):

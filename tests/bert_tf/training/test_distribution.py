@@ -22,7 +22,7 @@ from bert_tf.training.timeline import StepTimer
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Calls that reach TensorFlow; a resolver that knows one TPU of eight cores."""
+    """Call that reach TensorFlow; a resolver that knows one TPU of eight cores."""
     calls = []
 
     class Resolver:
@@ -128,7 +128,7 @@ TERM, INT = signal.SIGTERM, signal.SIGINT
 
 @pytest.fixture
 def two_workers(monkeypatch):
-    """Gives what each of two workers gets, who were asked to stop by these signals."""
+    """Give what each of two workers gets, who were asked to stop by these signals."""
     monkeypatch.setattr(distribution, "worker_count", lambda strategy: 2)
 
     def agreed(*stops):

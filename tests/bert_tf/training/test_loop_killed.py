@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).parents[2] / "behavior" / "killed_run.py"
 
 @pytest.fixture
 def killed(tmp_path):
-    """A process that trains until it kills itself."""
+    """Yield a process that trains until it kills itself."""
     process = Fork(SCRIPT, tmp_path)
     yield process
     process.kill()
@@ -31,7 +31,7 @@ def lines_without_times(folder):
 
 
 def last_values(folder):
-    """The bytes of every variable of model, optimizer and averages."""
+    """Return the bytes of every variable of model, optimizer and averages."""
     last = read_checkpoint(folder / "run" / "checkpoints" / f"step-{STEPS:08d}")
     return {name: tensor.tobytes() for name, tensor in last.tensors.items()}
 

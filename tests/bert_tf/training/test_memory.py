@@ -14,7 +14,7 @@ MEMINFO = f"MemTotal: {8 * GIB >> 10} kB\nMemAvailable: {6 * GIB >> 10} kB\n"
 
 @pytest.fixture
 def process(tmp_path, monkeypatch):
-    """A process that has 1 GiB, on a machine of 8 GiB of which 6 are free."""
+    """Return a process that has 1 GiB, on a machine of 8 GiB of which 6 are free."""
     sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2 * 2**20}
     monkeypatch.setattr("bert_tf.training.memory.os.sysconf", sizes.__getitem__)
     (tmp_path / "proc" / "self").mkdir(parents=True)

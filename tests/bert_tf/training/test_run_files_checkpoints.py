@@ -29,7 +29,7 @@ def store(tmp_path, console):
 
 @pytest.fixture
 def reader(tmp_path, console):
-    """The store of another worker, on the same folder."""
+    """Return the store of another worker, on the same folder."""
     return CheckpointStore(tmp_path / "checkpoints", keep=2, writes=False, console=console)
 
 

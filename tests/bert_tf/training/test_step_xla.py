@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow  # XLA compiles a training step of BERT
 
 
 def pretrained(*, use_xla, policy="float32", deterministic=False):
-    """The step, and logged numbers of three with dropout."""
+    """Return the step, and logged numbers of three with dropout."""
     keras.utils.set_random_seed(1)
     precision = PrecisionPolicy(policy, use_xla=use_xla)
     step = training_step_of(

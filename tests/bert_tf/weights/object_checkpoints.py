@@ -41,7 +41,7 @@ BLOCK = {
 
 
 def make_object_checkpoint(source: Path, folder: Path, *, style: str) -> None:
-    """Writes `bert_config.json`, `vocab.txt` and `bert_model.ckpt-1`."""
+    """Write `bert_config.json`, `vocab.txt` and `bert_model.ckpt-1`."""
     folder.mkdir(parents=True)
     config = json.loads((source / "config.json").read_text())
     del config["model_type"]
@@ -55,7 +55,7 @@ def make_object_checkpoint(source: Path, folder: Path, *, style: str) -> None:
 def object_tree(
     tensors: Mapping[str, np.ndarray], *, style: str, config: dict
 ) -> tf.train.Checkpoint:
-    """The objects whose checkpoint holds HuggingFace's tensors."""
+    """Return the objects whose checkpoint holds HuggingFace's tensors."""
     root = tf.train.Checkpoint()
     layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
     for name, value in tensors.items():
@@ -72,7 +72,7 @@ def object_tree(
 def name_as_pretrainer(
     root: tf.train.Checkpoint, tensors: Mapping[str, np.ndarray], layers: int
 ) -> None:
-    """Adds what `BertPretrainerV2` and its parts track beside the numbered layers."""
+    """Add what `BertPretrainerV2` and its parts track beside the numbered layers."""
     encoder, masked_lm = root.encoder, root.masked_lm
     pooler = getattr(root, "next_sentence.pooler_dense")
     for part in ("kernel", "bias"):

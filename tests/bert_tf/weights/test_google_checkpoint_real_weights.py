@@ -26,7 +26,7 @@ def minilm():
 
 
 def outputs(encoder, *directories):
-    """What an encoder computes on one batch with the weights of each directory."""
+    """Return what an encoder computes on one batch with the weights of each directory."""
     encoder.build_weights()
     inputs = {
         "input_word_ids": np.random.default_rng(0).integers(0, encoder.config.vocab_size, (2, 8)),

@@ -170,7 +170,7 @@ def test_names_of_google_checkpoints(name, expected):
 
 
 def google_name(name):
-    """The inverse, as convert_bert_original_tf_checkpoint_to_pytorch.py reads such files."""
+    """Return the inverse, as convert_bert_original_tf_checkpoint_to_pytorch.py reads such files."""
     renamed = {
         "cls.predictions.bias": "cls/predictions/output_bias",
         "cls.seq_relationship.weight": "cls/seq_relationship/output_weights",
@@ -186,7 +186,7 @@ def google_name(name):
 
 @pytest.fixture
 def google_folder(tmp_path):
-    """A checkpoint with the golden pretraining model's weights and an optimizer's slots."""
+    """Return a checkpoint with the golden pretraining model's weights and an optimizer's slots."""
     folder = tmp_path / "google"
     folder.mkdir()
     shutil.copy(GOLDEN / "pretraining" / "vocab.txt", folder)
@@ -257,7 +257,7 @@ def test_a_git_lfs_pointer_in_a_checkpoint_is_reported_as_what_it_is(google_fold
 
 
 def with_config(folder, tmp_path, **changes):
-    """A golden folder with other values in its config."""
+    """Return a golden folder with other values in its config."""
     shutil.copytree(GOLDEN / folder, tmp_path / "source")
     path = tmp_path / "source" / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))

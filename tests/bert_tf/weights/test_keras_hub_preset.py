@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 
 
 def write(name, folder, **changes):
-    """Writes a golden model, by default with the GELU that KerasHub has."""
+    """Write a golden model, by default with the GELU that KerasHub has."""
     directory = read_model_directory(GOLDEN / name)
     config = dataclasses.replace(directory.config, **{"hidden_act": "gelu_new", **changes})
     directory = dataclasses.replace(directory, config=config)

@@ -127,7 +127,7 @@ def test_a_folder_without_a_pooler_leaves_it_fresh(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A copy of a folder that HuggingFace wrote."""
+    """Return a copy of a folder that HuggingFace wrote."""
     return Path(shutil.copytree(GOLDEN / "encoder", tmp_path / "hf"))
 
 

@@ -258,7 +258,7 @@ rebuild_tensor.__module__, rebuild_tensor.__qualname__ = "torch._utils", "_rebui
 
 
 def saved(path, shape, *, strides, numbers=3, compression=zipfile.ZIP_STORED, protocol=2):
-    """A file of one tensor, `weight`, over the numbers 0, 1, 2, …"""
+    """Return a file of one tensor, `weight`, over the numbers 0, 1, 2, …"""
     torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
     torch.FloatStorage, utils._rebuild_tensor_v2 = FloatStorage, rebuild_tensor
     torch._utils = utils
@@ -275,7 +275,7 @@ class TestPyTorchFile:
     path = GOLDEN / "old_folder" / "pytorch_model.bin"
 
     def repacked(self, tmp_path, **replaced):
-        """The golden file with members replaced by other bytes, or removed by None."""
+        """Return the golden file with members replaced by other bytes, or removed by None."""
         with (
             zipfile.ZipFile(self.path) as source,
             zipfile.ZipFile(tmp_path / "x.bin", "w") as out,

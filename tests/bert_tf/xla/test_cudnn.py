@@ -23,7 +23,7 @@ FUSED = XlaForward(fuses_attention=True)
 
 
 def defined_call(operands, module, results):
-    """What cuDNN computes, as the head of `bert_tf.xla.cudnn` defines it."""
+    """Return what cuDNN computes, as the head of `bert_tf.xla.cudnn` defines it."""
     is_backward, has_bias = "Backward" in module, "ScaleBias" in module
     query, key, value, *rest = operands
     if is_backward:

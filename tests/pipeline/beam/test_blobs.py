@@ -91,7 +91,7 @@ def test_two_attempts_at_once_both_leave_what_can_be_read(tmp_path, work):
 
 
 def interleaved(store, work, writer):
-    """The work, in the middle of which another attempt at it is begun and finished."""
+    """Yield the work, in the middle of which another attempt at it is begun and finished."""
     labeled = work(writer)
     yield next(labeled)
     assert do(store, "pool-1", work) == BLOBS

@@ -25,7 +25,7 @@ class FakeJob:
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """Runs a command line against a fake job; gives exit code, stdout, stderr and the job."""
+    """Run a command line against a fake job, and give exit code, stdout, stderr and the job."""
 
     def run_command(arguments, outcome=None, module="pretraining"):
         job = FakeJob(outcome if outcome is not None else {"counts": {}})
@@ -41,7 +41,7 @@ def run(monkeypatch, capsys):
 
 @pytest.fixture
 def help_of():
-    """Gives what a command line that asks for help prints on a wide terminal."""
+    """Give what a command line that asks for help prints on a wide terminal."""
 
     def show(*arguments):
         result = CliRunner(env={"COLUMNS": "200"}).invoke(bert_pipeline, [*arguments])

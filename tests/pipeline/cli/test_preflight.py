@@ -64,7 +64,7 @@ def score(**keys):
 
 
 def finish(config, command, *, inputs, **changed):
-    """Writes an output and its manifest as a job does."""
+    """Write an output and its manifest as a job does."""
     Path(config.output).mkdir()
     found = [{"key": key, **fingerprint(path)} for key, path in inputs.items()]
     saved = {**config.as_dict(), **changed}

@@ -23,5 +23,5 @@ def make_block(*documents, source="x", index=0):
 
 @pytest.fixture(scope="session")
 def block_of():
-    """Makes a block of documents, lists of lines, lists of sentences."""
+    """Make a block of documents, lists of lines, lists of sentences."""
     return make_block

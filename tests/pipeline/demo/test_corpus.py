@@ -74,7 +74,7 @@ def test_a_source_that_does_not_parse_has_no_docstrings():
 
 @pytest.fixture
 def installation(tmp_path, monkeypatch):
-    """A small Python installation: some modules, one package, no language reference."""
+    """Return a small Python installation: some modules, one package, no language reference."""
     library, packages = tmp_path / "lib", tmp_path / "packages"
     for folder in (library / "test", packages / "numpy"):
         folder.mkdir(parents=True)

@@ -14,7 +14,7 @@ from pipeline.outputs.place import OutputPlace
 
 @pytest.fixture
 def weights(tmp_path):
-    """What passes for a HuggingFace folder at first sight."""
+    """Return what passes for a HuggingFace folder at first sight."""
     folder = tmp_path / "weights"
     folder.mkdir()
     (folder / "config.json").write_text("{}")

@@ -9,7 +9,7 @@ from pipeline.embedding.summarizer import select_sentences
 
 
 def brute_force(vectors, count, mmr_lambda):
-    """The formula of Carbonell and Goldstein 1998, over all candidates at every step."""
+    """Return the formula of Carbonell and Goldstein 1998, over all candidates at every step."""
     unit = [vector / np.linalg.norm(vector) for vector in vectors.astype(np.float64)]
     document = np.mean(unit, axis=0)
     document /= np.linalg.norm(document)

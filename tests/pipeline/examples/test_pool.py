@@ -20,7 +20,7 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(
 
 
 def documents_of(hashes: list[int], sentences: int = 6, tokens: int = 9) -> TokenizedDocuments:
-    """A document a hash; its tokens follow from its hash."""
+    """Return a document a hash; its tokens follow from its hash."""
     count = len(hashes) * sentences
     ids = np.repeat(np.array(hashes, np.int64) % 200 + 5, sentences * tokens).astype(np.int32)
     return TokenizedDocuments(

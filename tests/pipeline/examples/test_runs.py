@@ -22,7 +22,7 @@ def store(tmp_path_factory):
 
 
 def run_of(ranks: list[int]) -> Run:
-    """A run whose records hold their rank, some in long records, in batches of three."""
+    """Return a run whose records hold their rank, some in long records, in batches of three."""
     batches = []
     for start in range(0, len(ranks), 3):
         values = np.array(ranks[start : start + 3], np.int32)

@@ -66,7 +66,7 @@ def export(model, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def exported(export):
-    """The first export to a format, which no test may change."""
+    """Return the first export to a format, which no test may change."""
     return functools.cache(export)
 
 

@@ -68,7 +68,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """A table of 60 random texts with labels."""
+    """Return a table of 60 random texts with labels."""
     generator = np.random.default_rng(5)
     path = tmp_path_factory.mktemp("rows") / "rows.csv"
     with path.open("w", newline="") as stream:

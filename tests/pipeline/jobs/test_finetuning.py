@@ -46,7 +46,7 @@ class CrashingConsole(Console):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A model directory `init`, `train.csv` with two bad rows, `eval.jsonl` with one."""
+    """Return a model directory `init`, `train.csv` with two bad rows, `eval.jsonl` with one."""
     place = tmp_path_factory.mktemp("finetuning")
     write_encoder(place / "init", vocab=VOCAB, seed=5, initializer_range=0.1)
     (place / "train.csv").write_text(ROWS + "too,many,cells\n,good\n")
@@ -82,7 +82,7 @@ def quietly():
 
 @pytest.fixture(scope="module")
 def log():
-    """What the run of `finished` says."""
+    """Return what the run of `finished` says."""
     return io.StringIO()
 
 
@@ -95,7 +95,10 @@ def finished(place, log):
 
 @pytest.fixture(scope="module")
 def extended(place):
-    """A run of one epoch, chosen by its loss, before and after it gets another; what it says."""
+    """Return a run of one epoch, chosen by its loss, before and after it gets another.
+
+    What it says.
+    """
     said, manifests = io.StringIO(), []
     config = make_config(place, "extended")
     for epochs in (1.0, 2.0):
@@ -106,7 +109,7 @@ def extended(place):
 
 @pytest.fixture(scope="module")
 def held_out(place):
-    """A run that holds out evaluation rows, and what it says."""
+    """Return a run that holds out evaluation rows, and what it says."""
     rows = place / "many.csv"
     cells = [f"{a} {b} {c} film,{b}" for a in VOCAB[5:] for b in VOCAB[5:7] for c in VOCAB[5:]]
     rows.write_text("\n".join(["text,label", *cells, ",good", ""]))

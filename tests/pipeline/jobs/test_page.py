@@ -10,7 +10,7 @@ from pipeline.jobs.page import is_corpus, write_page, write_runs_page
 
 @pytest.fixture
 def artifact(make_job):
-    """A finished file with its manifest."""
+    """Return a finished file with its manifest."""
     job = make_job(directory=False)
     job.run()
     return job.output
@@ -81,7 +81,7 @@ def test_a_corpus_is_files_of_text_or_a_glob(tmp_path, monkeypatch, path, expect
 
 @pytest.fixture
 def unfinished(tmp_path):
-    """A run that has made a step."""
+    """Return a run that has made a step."""
     run = tmp_path / "run"
     run.mkdir()
     (run / "config.yaml").write_text("train: {output: run}\n")

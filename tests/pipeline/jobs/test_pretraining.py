@@ -162,7 +162,7 @@ def test_an_unmeasured_selection_metric_is_refused(data, model_config, tmp_path)
 
 @pytest.fixture(scope="module")
 def domains(tmp_path_factory):
-    """Records of an old and of a new domain."""
+    """Return records of an old and of a new domain."""
     folder = tmp_path_factory.mktemp("domains")
     return write_data(folder / "old"), write_data(folder / "new")
 

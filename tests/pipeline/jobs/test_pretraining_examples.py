@@ -78,7 +78,7 @@ def config_of(folder: Path, **values) -> PreprocessConfig:
 
 
 def run(config: PreprocessConfig, *, overwrite: bool = False, **runner_values):
-    """Runs the job; returns its manifest and what it said."""
+    """Run the job, and return its manifest and what it said."""
     said = io.StringIO()
     runner = build_section(RunnerConfig, {"workers": 1, **runner_values})
     options = RunOptions(overwrite=overwrite, console=Console(said))

@@ -53,7 +53,7 @@ def texts_of(seed: int) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """A corpus in three formats, with rows that cannot be read, and a vocabulary."""
+    """Return a corpus in three formats, with rows that cannot be read, and a vocabulary."""
     (tmp_path / "corpus").mkdir()
     (tmp_path / "vocab.txt").write_text("\n".join(VOCAB) + "\n", encoding="utf-8")
     rows = [

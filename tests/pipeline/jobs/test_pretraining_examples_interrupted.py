@@ -69,7 +69,7 @@ def values_of(corpus: Path, output: Path, **values) -> dict:
 
 
 def run(values: dict, *, overwrite: bool = False):
-    """Runs the job in this process; returns its manifest and what it said."""
+    """Run the job in this process, and return its manifest and what it said."""
     said = io.StringIO()
     manifest = pretraining_examples.run(
         build_section(PreprocessConfig, values),
@@ -124,7 +124,7 @@ def workers(monkeypatch) -> Workers:
 
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory):
-    """An uninterrupted run: manifest, files and how much work it is."""
+    """Return an uninterrupted run: manifest, files and how much work it is."""
     output = tmp_path_factory.mktemp("whole") / "data"
     with pytest.MonkeyPatch.context() as patch:
         workers = Workers(patch)
@@ -134,7 +134,7 @@ def whole(corpus, tmp_path_factory):
 
 
 def interrupt(workers: Workers, values: dict, kind: str, number: int) -> dict[str, int]:
-    """Runs until the n-th piece of a kind; returns what was done."""
+    """Run until the n-th piece of a kind, and return what was done."""
     workers.dies_at = (kind, number)
     with pytest.raises(Exception, match="Killed"):
         run(values)
@@ -145,7 +145,7 @@ def interrupt(workers: Workers, values: dict, kind: str, number: int) -> dict[st
 
 @pytest.fixture(scope="module")
 def stopped(corpus, tmp_path_factory):
-    """Makes a copy of a run that was interrupted at its n-th shard."""
+    """Make a copy of a run that was interrupted at its n-th shard."""
     made: dict[int, Path] = {}
 
     def copy(workers: Workers, number: int, output: Path) -> None:
@@ -158,7 +158,7 @@ def stopped(corpus, tmp_path_factory):
 
 
 def same_files(folder: Path) -> dict[str, tuple[int, int]]:
-    """What changes when a file is written again."""
+    """Return what changes when a file is written again."""
     return {
         path.name: (path.stat().st_ino, path.stat().st_mtime_ns)
         for path in folder.glob("*.tfrecord")

@@ -19,7 +19,7 @@ FULL_DISK = "events.out.tfevents; No space left on device"
 
 @pytest.fixture
 def trials(monkeypatch):
-    """Sets the bytes of trials by their rows; keeps the rows and micro-batches of each."""
+    """Set the bytes of trials by their rows, and keep the rows and micro-batches of each."""
 
     def of(bytes_of):
         asked = []

@@ -70,7 +70,7 @@ class Log:
 
 @pytest.fixture(scope="module")
 def run_directory(tmp_path_factory) -> Path:
-    """A fine-tuned model as `finetune` leaves it: RUN/best."""
+    """Return a fine-tuned model as `finetune` leaves it: RUN/best."""
     place = tmp_path_factory.mktemp("runs") / "run"
     write_classifier(place / "best", vocab=VOCAB, task=TASK, seed=7, initializer_range=0.5)
     (place / "config.yaml").write_text("finetune: {task: classification, output: run}\n")
@@ -465,7 +465,7 @@ def whole(model, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stopped(model, whole, tmp_path_factory):
-    """The folder of a job that was interrupted when all rows were scored."""
+    """Return the folder of a job that was interrupted when all rows were scored."""
     folder = tmp_path_factory.mktemp("stopped")
     config = config_of(model, whole[0] / "new.csv", output=folder / "scored.csv")
     with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError):
@@ -524,7 +524,7 @@ def test_a_run_is_no_exported_model(run_directory, tmp_path):
 
 @pytest.fixture
 def any_engine_model(model, tmp_path, monkeypatch) -> Path:
-    """A model in the formats of two engines, one of them registered for the test."""
+    """Return a model in the formats of two engines, one of them registered for the test."""
     engines = {"tensorflow": ENGINES["tensorflow"], CONSTANT.name: CONSTANT}
     monkeypatch.setattr("bert_tf.engines.registry.ENGINES", engines)
     monkeypatch.setattr("bert_tf.config.registries.REGISTRIES.engines", engines)

@@ -59,7 +59,7 @@ def texts(tmp_path) -> list[str]:
 
 
 def score_only(model: Path, folder: Path, name: str, **values):
-    """Returns the manifest, and what the console showed."""
+    """Return the manifest, and what the console showed."""
     values = {
         "model": str(model),
         "input": [str(folder / "new.csv")],
@@ -76,7 +76,7 @@ def score_only(model: Path, folder: Path, name: str, **values):
 
 
 def score(model: Path, folder: Path, name: str = "scored.csv", **values):
-    """Returns the manifest, the rows of the output, and what the console showed."""
+    """Return the manifest, the rows of the output, and what the console showed."""
     manifest, shown = score_only(model, folder, name, **values)
     with (folder / name).open(newline="") as rows:
         found = list(csv.DictReader(rows)) if name.endswith("csv") else list(map(json.loads, rows))

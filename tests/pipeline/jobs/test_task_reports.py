@@ -13,7 +13,7 @@ from pipeline.outputs.manifest import write_manifest
 
 @pytest.fixture
 def run(tmp_path):
-    """A run directory that was stopped after 1,200 of 10,000 steps."""
+    """Return a run directory that was stopped after 1,200 of 10,000 steps."""
     run = tmp_path / "run"
     (run / "best").mkdir(parents=True)
     (run / "config.yaml").write_text("train: {data: d, output: run, size: tiny}\n")

@@ -11,7 +11,7 @@ from pipeline.outputs.job_log import JobLog
 
 @pytest.fixture
 def sent():
-    """A log, and what it has sent since the last call."""
+    """Yield a log, and what it has sent since the last call."""
     reader, writer = os.pipe()
     yield JobLog(writer), lambda: os.read(reader, 1 << 16).decode()
     os.close(reader)

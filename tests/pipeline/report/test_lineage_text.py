@@ -11,7 +11,7 @@ from pipeline.report.lineage import lineage_json, lineage_lines, trace
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """A vocabulary from a corpus, and data from both."""
+    """Return a vocabulary from a corpus, and data from both."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "corpus.txt").write_text("text")
     (tmp_path / "vocab.txt").write_text("[PAD]")

@@ -17,7 +17,10 @@ def make(path, command, inputs):
 
 @pytest.fixture
 def chain(tmp_path, monkeypatch):
-    """A scored file, from a model, from the best weights of a run, from rows; as relative paths."""
+    """Return a scored file, from a model, from the best weights of a run, from rows.
+
+    As relative paths.
+    """
     monkeypatch.chdir(tmp_path)
     for name in ("rows.csv", "new.csv", "scored.csv", "run/best/weights", "model/weights"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

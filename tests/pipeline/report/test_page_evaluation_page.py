@@ -22,7 +22,7 @@ EVIL = "<script>alert('x')</script> & \"y\""
 
 
 def classified(labels, texts, gold, logits, source="rows.csv", run=None):
-    """The page of a classifier with these logits."""
+    """Return the page of a classifier with these logits."""
     task = ClassificationTask(
         labels=labels,
         text_column="text",

@@ -131,7 +131,7 @@ def vectors(folder, text):
 
 
 def entities(folder, text):
-    """The page of a tagger, whose texts are marked."""
+    """Return the page of a tagger, whose texts are marked."""
     source = types.SimpleNamespace(
         texts=[text, text], all_places=[Place(1), Place(2, 0, text)], source=text, rejects=[]
     )
@@ -176,7 +176,7 @@ def pages(request, tmp_path):
 
 
 def kinds(html):
-    """The elements with the names of their attributes."""
+    """Return the elements with the names of their attributes."""
     check_page(html)
     read = lxml.html.document_fromstring(html)
     return {(each.tag, *sorted(each.attrib)) for each in read.iter()}

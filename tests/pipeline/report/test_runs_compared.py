@@ -18,7 +18,7 @@ TASK = {
 
 @pytest.fixture
 def make_run(tmp_path):
-    """Writes a finished run that predicts labels, `labels` and `predicted` a letter a row."""
+    """Write a finished run that predicts labels, `labels` and `predicted` a letter a row."""
 
     def make(name, labels, predicted, *, metric="accuracy", value=None):
         folder = tmp_path / name

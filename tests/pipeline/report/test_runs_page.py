@@ -24,7 +24,7 @@ def write_lines(folder, lines):
 
 @pytest.fixture
 def make_run(tmp_path):
-    """Writes a finished fine-tuning run with the page of its evaluation."""
+    """Write a finished fine-tuning run with the page of its evaluation."""
 
     def make(
         name, *, learning_rate=1e-4, loss=0.5, evaluation="<section><h2>Confusion</h2></section>"

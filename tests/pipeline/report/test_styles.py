@@ -12,7 +12,7 @@ _TEXT, _GRAPHICS = 4.5, 3.0  # least contrast (1.4.3 and 1.4.11)
 
 
 def schemes():
-    """The color variables of the light and of the dark scheme."""
+    """Return the color variables of the light and of the dark scheme."""
     blocks = re.findall(r":root \{(.*?)\}", style_sheet("page"), re.DOTALL)
     found = [dict(re.findall(r"(--[a-z]+): (#[0-9a-f]{3,6});", block)) for block in blocks]
     assert len(found) == 2 and found[0].keys() == found[1].keys()

@@ -27,7 +27,7 @@ def label_of(text: str) -> str:
 
 @pytest.fixture
 def make_plan(tmp_path) -> Callable[..., ScoringPlan]:
-    """A plan for files in the test's folder."""
+    """Return a plan for files in the test's folder."""
 
     def make(*patterns: str, output: str, **values) -> ScoringPlan:
         tables, is_folder = list_tables(
@@ -56,7 +56,7 @@ def make_plan(tmp_path) -> Callable[..., ScoringPlan]:
 
 @pytest.fixture
 def score(tmp_path) -> Callable[[ScoringPlan], ScoringCounts]:
-    """Runs a plan with `label_of` in place of a model; rejects go to `rejects.jsonl`."""
+    """Run a plan with `label_of` in place of a model; rejects go to `rejects.jsonl`."""
 
     def run(plan: ScoringPlan) -> ScoringCounts:
         for table in plan.tables:

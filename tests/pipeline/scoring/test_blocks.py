@@ -195,7 +195,7 @@ ENCODED: dict[str, Rows] = {
 
 
 def check_all_readers(path: Path, read_scored, *block_sizes: int, **values) -> Rows:
-    """Checks that `vocab`, `finetune` and `score` find the same rows; returns them.
+    """Check that `vocab`, `finetune` and `score` find the same rows, and return them.
 
     Args:
         path: a table.

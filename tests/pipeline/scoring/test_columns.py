@@ -124,7 +124,7 @@ def test_extra_columns_are_added_on_request(monkeypatch):
 
 
 def cells_of(columns, output_format: str, **predicted) -> list[dict]:
-    """The cells of rows whose own predictions are left out."""
+    """Return the cells of rows whose own predictions are left out."""
     columns = dataclasses.replace(columns, fields=())
     texts = predicted.pop("texts", {})
     return columns.cells([{}, {}], predicted, texts, output_format)

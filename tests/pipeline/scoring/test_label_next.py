@@ -22,7 +22,7 @@ def marks(most: int) -> MarkedRows:
 
 
 def write_blocks(folder, probabilities, texts, sizes, *, most):
-    """Writes parts of blocks of these sizes, every third row with a line end in it."""
+    """Write parts of blocks of these sizes, every third row with a line end in it."""
     first, parts = 0, []
     for block, size in enumerate(sizes):
         rows = slice(first, first + size)

@@ -21,7 +21,7 @@ def outputs_of(tmp_path: Path, *patterns: str) -> list[str]:
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes a table of each of some names."""
+    """Write a table of each of some names."""
 
     def make(*names: str) -> None:
         for name in names:

@@ -45,7 +45,7 @@ def _column(value: Any) -> np.ndarray:
 
 @pytest.fixture
 def tried_model() -> Callable[..., TriedModel]:
-    """A model by the content of its `task.json` and what it predicts."""
+    """Return a model by the content of its `task.json` and what it predicts."""
 
     def make(task: dict[str, Any], outputs: dict[str, Any] | Exception) -> TriedModel:
         predictor = Predictor(
@@ -62,7 +62,7 @@ def tried_model() -> Callable[..., TriedModel]:
 
 @pytest.fixture
 def served() -> Callable[..., Any]:
-    """Serves a model's page while a block runs; its console is a text stream."""
+    """Serve a model's page while a block runs; its console is a text stream."""
 
     @contextmanager
     def serve(model: TriedModel) -> Iterator[PageServer]:

@@ -25,12 +25,12 @@ def shown(fields, predictions, inputs=None, ranking=None) -> str:
 
 
 def cells(html: str) -> dict[str, str]:
-    """The numbers and texts at the top, by their names."""
+    """Return the numbers and texts at the top, by their names."""
     return dict(re.findall(r"<dt>(.*?)</dt><dd.*?>(.*?)</dd>", html))
 
 
 def marks(html: str) -> list[tuple[str, str]]:
-    """What is marked and its name."""
+    """Return what is marked and its name."""
     found = re.findall(r"<mark style=\"--hue:\d+\">(.*?)(?:<small>(.*?)</small>)?</mark>", html)
     return [tuple(each) for each in found]
 

@@ -26,7 +26,7 @@ GOOD = urlencode({"text": "a text"})
 
 
 def request(server, method="GET", path="/", body=None, headers=(), host=None):
-    """Sends a request; gives its status, its text and its headers.
+    """Send a request, and give its status, its text and its headers.
 
     Args:
         headers: name and value of each.

@@ -24,7 +24,7 @@ TYPED = "[...document.querySelectorAll('textarea')].map(each => each.value)"
 
 @pytest.fixture
 def tried(tried_model, served):
-    """A model of two texts, and the server of its page."""
+    """Yield a model of two texts, and the server of its page."""
     model = tried_model(TOPICS, TOPIC)
     with served(model) as server:
         yield model, server

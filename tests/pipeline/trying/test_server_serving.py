@@ -64,14 +64,14 @@ TASKS = {
 
 
 def write_run(run: Path, task: str) -> Path:
-    """A run as `finetune` leaves it, with a small model."""
+    """Return a run as `finetune` leaves it, with a small model."""
     settings = {"task": task, **TASKS[task]}
     write_model(run / "best", settings, vocab=VOCAB, seed=5, hidden_size=8, intermediate_size=16)
     return run
 
 
 def exported_graph(folder: Path, task: str) -> str:
-    """The model of such a run as an export that is quick to make, a graph of token ids."""
+    """Return the model of such a run as an export that is quick to make, a graph of token ids."""
     run = write_run(folder / "run", task)
     trained = load_trained_model(read_model_directory(run / "best"))
     FORMATS["onnx"].load().write(trained, folder / "export", Console(io.StringIO()))
@@ -79,7 +79,7 @@ def exported_graph(folder: Path, task: str) -> str:
 
 
 def marks_and_page(server, row):
-    """The marked pieces of a page that answers a form, and the page."""
+    """Return the marked pieces of a page that answers a form, and the page."""
     with urllib.request.urlopen(server.url, urlencode(row).encode()) as response:
         html = response.read().decode()
     return html.count("<mark "), check_page(html)

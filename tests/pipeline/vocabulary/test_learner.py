@@ -95,7 +95,7 @@ def test_every_word_of_kept_characters_can_be_written(
 
 
 def best_pair_again_and_again(word_counts, merges):
-    """The algorithm as Sennrich et al. write it: all pairs counted anew for each merge."""
+    """Return the algorithm as Sennrich et al. write it: all pairs counted anew for each merge."""
     words = {(word[0], *("##" + c for c in word[1:])): count for word, count in word_counts.items()}
     alphabet = sorted({c for word in word_counts for c in word})
     pieces = alphabet + ["##" + c for c in alphabet]

@@ -57,7 +57,7 @@ def outputs_and_gradients():
 
 @pytest.fixture
 def cores(monkeypatch):
-    """Sets how many there are; a function."""
+    """Set how many there are; a function."""
 
     def set_cores(number):
         monkeypatch.setattr(workers, "usable_cores", lambda: number)

@@ -41,7 +41,7 @@ def description(directory="data", **changes):
 
 
 def features(first, count):
-    """Records whose first masked id is their number."""
+    """Record whose first masked id is their number."""
     numbers = np.arange(first, first + count, dtype=np.int32)[:, None]
     ids = np.tile(np.arange(LENGTH, dtype=np.int32), (count, 1))
     return {
@@ -316,7 +316,7 @@ TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range
 
 
 def write_unmasked(directory, count, *, compression="none", names="reference"):
-    """Records `[CLS] a b.. [SEP] n n [SEP]` of 6 to 8 tokens, n telling the record's number."""
+    """Record `[CLS] a b.. [SEP] n n [SEP]` of 6 to 8 tokens, n telling the record's number."""
     numbers = np.arange(count, dtype=np.int32)
     lengths = 6 + numbers % 3
     ids = np.full((count, LENGTH), 0, np.int32)

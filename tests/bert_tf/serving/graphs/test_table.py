@@ -34,7 +34,10 @@ def pack_function(tokenizer, method, most):
 
 
 def packed(tokenizer, lengths, method, most):
-    """The tokens of each sequence without specials, and its text; the tokens count from 100."""
+    """Return the tokens of each sequence without specials, and its text.
+
+    The tokens count from 100.
+    """
     tokens = tf.RaggedTensor.from_row_lengths(
         100 + np.arange(sum(lengths), dtype=np.int32), lengths
     )

@@ -30,7 +30,7 @@ OTHERS = {
 
 @pytest.fixture
 def review(small_config, tmp_path):
-    """Reads rows as training rows of a task, and returns what is said on looking at them."""
+    """Read rows as training rows of a task, and return what is said on looking at them."""
 
     def run(task, rows, name="train.jsonl", **values):
         path = tmp_path / name
@@ -49,7 +49,7 @@ def review(small_config, tmp_path):
 
 
 def rows_of(task):
-    """Some rows that differ in their texts."""
+    """Yield some rows that differ in their texts."""
     for number in range(6):
         row = {**ROWS[task], **(OTHERS.get(task, {}) if number % 2 else {})}
         first = next(iter(row))

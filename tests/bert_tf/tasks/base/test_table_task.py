@@ -30,7 +30,7 @@ def toy(monkeypatch):
 
 @pytest.fixture
 def read_training(small_config, tmp_path, quiet_console):
-    """Reads the rows as a fine-tuning does."""
+    """Read the rows as a fine-tuning does."""
     train = tmp_path / "train.csv"
     train.write_text(ROWS)
 

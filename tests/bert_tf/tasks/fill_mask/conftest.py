@@ -16,13 +16,13 @@ FOLDER = Path(__file__).parents[3] / "golden" / "fill_mask"
 
 @pytest.fixture(scope="session")
 def folder() -> Path:
-    """The model as HuggingFace saved it, and `expected.json`."""
+    """Return the model as HuggingFace saved it, and `expected.json`."""
     return FOLDER
 
 
 @pytest.fixture(scope="session")
 def trained() -> TrainedModel:
-    """The model with the task, four candidates for each mask."""
+    """Return the model with the task, four candidates for each mask."""
     values = {"run": str(FOLDER), "output": "exported", "task": "fill-mask", "top_k": 4}
     config = build_section(FillMaskConfig, values)
     return load_trained_model(directory_for_task(read_model_directory(FOLDER), config))

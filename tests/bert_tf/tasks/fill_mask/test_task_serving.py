@@ -23,7 +23,7 @@ class Served(NamedTuple):
 
 @pytest.fixture(scope="module", params=["graph", "host"])
 def served(request, trained):
-    """Runs the graph that is exported and reads the JSON, or does its steps on the host."""
+    """Run the graph that is exported and read the JSON, or do its steps on the host."""
     if request.param == "host":
         return lambda texts: host_candidates(trained, texts)
     module = trained.task.serving_module(trained.model, trained.tokenizer)

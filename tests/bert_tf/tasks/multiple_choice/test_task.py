@@ -28,7 +28,7 @@ CITIES = {"china": "shanghai", "peru": "lima", "france": "paris"}
 
 
 def rows_of(sentences):
-    """A row for each order of the cities and each country; every other one lacks a city."""
+    """Yield a row for each order of the cities and each country; every other one lacks a city."""
     for text in sentences:
         for cities in itertools.permutations(CITIES.values()):
             for number, (country, city) in enumerate(CITIES.items()):

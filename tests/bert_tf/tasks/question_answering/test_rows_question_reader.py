@@ -295,7 +295,7 @@ ROWS = [
 
 
 def as_pandas_writes(value):
-    """A struct of `datasets` as `to_csv` writes it: a dict of printed NumPy arrays."""
+    """Return a struct of `datasets` as `to_csv` writes it: a dict of printed NumPy arrays."""
     text, start = map(np.array, (value["text"], value["answer_start"]))
     return repr({"text": text.astype(object), "answer_start": start.astype(np.int32)})
 

@@ -92,7 +92,7 @@ def fit(small_config, tokenizer, tmp_path, quiet_console):
 
 
 def repeated(document, *, answered, unanswered):
-    """The document with each question as often as its kind says, by ids of their own."""
+    """Return the document with each question as often as its kind says, by ids of their own."""
     for paragraph in document["data"][0]["paragraphs"]:
         paragraph["qas"] = [
             {**question, "id": f"{question['id']} {number}"}

@@ -44,7 +44,7 @@ def write_rows(path, rows, header="text,label"):
 
 @pytest.fixture
 def read_training(small_config, tmp_path, quiet_console):
-    """Reads rows as a fine-tuning does."""
+    """Read rows as a fine-tuning does."""
 
     def read(rows, **values):
         path = write_rows(tmp_path / "rows.csv", rows)

@@ -22,7 +22,7 @@ ROWS = [
 
 @pytest.fixture
 def read(small_config, small_model, tokenizer, tmp_path):
-    """Reads rows of (text, label) as those of training; returns them by side, and the log."""
+    """Read rows of (text, label) as those of training, and return them by side, and the log."""
 
     def read(rows, check=accept_any_rows, **values):
         path = tmp_path / "train.csv"

@@ -22,7 +22,7 @@ TAGS = [["B-per", "I-per", "O"], ["O"]]
 
 
 def marked(texts):
-    """What the marks of each row cover, and their tags."""
+    """Return what the marks of each row cover, and their tags."""
     return [
         [
             (text[texts.starts[mark] : texts.ends[mark]], texts.tags[mark])

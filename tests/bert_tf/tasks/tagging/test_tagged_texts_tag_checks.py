@@ -24,7 +24,7 @@ COLUMNS = TagColumns(text="text", tokens=None, tags=None, entities="entities")
 
 @pytest.fixture
 def check(tmp_path):
-    """Writes sentences of tags, and returns what is made of them and the lines for the user."""
+    """Write sentences of tags, and return what is made of them and the lines for the user."""
 
     def check_rows(*rows, scheme="bio", kinds=None):
         path = tmp_path / "a.conll"
@@ -134,7 +134,7 @@ def test_words_without_characters_interrupt_no_entity(tmp_path):
 
 @pytest.fixture
 def usual(tmp_path):
-    """Writes a sentence of tags, and returns them as the schemes spell them, and the lines."""
+    """Write a sentence of tags, and return them as the schemes spell them, and the lines."""
 
     def read_tags(tags, scheme="auto", names=(), known=()):
         path = tmp_path / "a.conll"
@@ -196,7 +196,7 @@ def test_tags_of_which_only_some_have_a_prefix_are_refused(usual):
 
 @pytest.fixture
 def entities(tmp_path):
-    """A row with a text and an entity of a label."""
+    """Return a row with a text and an entity of a label."""
 
     def rows(label):
         path = tmp_path / "a.jsonl"

@@ -70,7 +70,7 @@ WRITERS = {"conll": write_conll, "tokens": write_tokens, "entities": write_entit
 
 @pytest.fixture
 def learned(small_config, tmp_path, quiet_console):
-    """Makes a task and its rows from a file."""
+    """Make a task and its rows from a file."""
 
     def make(path, **options):
         config = small_config(

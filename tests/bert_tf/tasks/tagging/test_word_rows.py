@@ -18,7 +18,7 @@ TEXTS = ["ada met bob .", "it was so", "the old mill", "again .", "who knows tha
 
 @pytest.fixture
 def read(tmp_path):
-    """Writes a table and returns the texts of its sentences, and what is said on reading it."""
+    """Write a table and return the texts of its sentences, and what is said on reading it."""
 
     def read_rows(header, rows, name="a.csv", ends="\n"):
         lines = [header, *(",".join(map(str, row)) for row in rows)]
@@ -31,7 +31,7 @@ def read(tmp_path):
 
 
 def rows_of(texts, key):
-    """A row per word, with what `key` says of the number of its sentence."""
+    """Return a row per word, with what `key` says of the number of its sentence."""
     return [(*key(n), word, "O") for n, text in enumerate(texts) for word in text.split()]
 
 

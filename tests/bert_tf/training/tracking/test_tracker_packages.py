@@ -82,7 +82,7 @@ def steps_in(path):
 
 
 def log_records(log, block=32_768):
-    """Records of LevelDB's log format, which the package writes after seven bytes of its own."""
+    """Return records of LevelDB's log format; the package writes seven bytes of its own before."""
     start, parts = 7, []
     while start + 7 <= len(log):
         if block - start % block < 7:

@@ -75,7 +75,7 @@ def words_of(text):
 
 
 def search(document, texts):
-    """The places of words that a document, lines of sentences, shares with texts."""
+    """Return the places of words that a document, lines of sentences, shares with texts."""
     units, words, shared = [], [], set()
     for line in document:
         start = len(words)

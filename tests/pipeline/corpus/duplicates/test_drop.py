@@ -42,7 +42,7 @@ def config_for(**values):
 
 @pytest.fixture
 def drop(block_of, tmp_path):
-    """Runs the transform; gives the documents that stay, all counts, and the report."""
+    """Run the transform, and give the documents that stay, all counts, and the report."""
 
     def run(documents, *, cuts=(), workers=1, **values):
         folder = tmp_path / f"work-{len(list(tmp_path.iterdir()))}"
@@ -92,7 +92,7 @@ def _write_block(block, folder):
 
 
 def texts_of(block):
-    """The lines of each document, `|` between them; sentences are joined by spaces."""
+    """Return the lines of each document, `|` between them; sentences are joined by spaces."""
     sentences = block.sentences.to_pylist()
     lines = [
         " ".join(sentences[begin:end])

@@ -59,7 +59,7 @@ def words(source, count):
 
 
 def changed(source, text, number):
-    """A text with some words in a row replaced, so that few 5-grams change."""
+    """Return a text with some words in a row replaced, so that few 5-grams change."""
     split = text.split()
     begin = source.randrange(len(split) - number)
     split[begin : begin + number] = words(source, number)
@@ -93,7 +93,7 @@ def jaccard(left, right):
 
 @pytest.fixture
 def preprocess(tmp_path):
-    """Reads and drops; gives the texts that stay, counts, the list, and the bytes of signatures."""
+    """Read and drop; give the texts that stay, counts, the list, and the bytes of signatures."""
 
     def run(texts, against, *, workers=1, pieces=1, **values):
         folder = tmp_path / f"work-{len(list(tmp_path.iterdir()))}"

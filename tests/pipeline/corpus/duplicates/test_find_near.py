@@ -95,7 +95,7 @@ def store(tmp_path):
 
 
 def gathered(sent):
-    """What CoGroupByKey hands on, of tagged lists of pairs."""
+    """Return what CoGroupByKey hands on, of tagged lists of pairs."""
     keys = {key for pairs in sent.values() for key, _ in pairs}
     return [
         (key, {name: [each for own, each in pairs if own == key] for name, pairs in sent.items()})

@@ -10,7 +10,7 @@ from pipeline.corpus.raw_block import RawBlock, Texts
 
 
 def block_of_text(text: str) -> DocumentBlock:
-    """What becomes of a row of a table."""
+    """Return what becomes of a row of a table."""
     return make_block(
         RawBlock(source="a.jsonl", index=0, texts=Texts.of_rows([text.encode()], [1])),
         DocumentRules(),
