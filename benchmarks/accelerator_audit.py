@@ -128,7 +128,7 @@ def program_of_step(step: TrainingStep, batch: dict[str, np.ndarray]) -> list[In
 
 
 def largest(program: list[Instruction], count: int = 10) -> list[tuple[Instruction, int]]:
-    """The largest results, without weights, and how many there are of a shape and operation."""
+    """Print the largest results, without weights, and their number by shape and operation."""
     users: dict[str, list[Instruction]] = {}
     for each in program:
         for name in each.operands:
@@ -231,7 +231,7 @@ def finetuning_step(
 
 
 def audit_scoring(config: BertConfig, shape: StepShape) -> None:
-    """The largest results of a batch of the engine `cuda`; all of it is one call of XLA."""
+    """Print the largest results of a batch of the engine `cuda`; all of it is one call of XLA."""
     task = task_from_settings(CLASSIFICATION, "audit")
     model = task.build_model(config, policy="mixed_bfloat16")
     model.build_weights()

@@ -256,7 +256,7 @@ def run_pytorch(
 
 
 def report(results: Results, sides: Sequence[str], work: list[dict], config: BertConfig) -> None:
-    """A row for each kind of work and side."""
+    """Print a row for each kind of work and side."""
     measured = results.get("any", "matmul")
     peak = None if measured is None else measured["speed"]
     if peak is not None:

@@ -142,7 +142,7 @@ def main() -> None:
     steps: dict[str, Callable[[], Any]] = {}
 
     def made(request: str) -> Callable[[], Any]:
-        """A step, compiled at its first turn, so that each answer comes as soon as it can."""
+        """Run a step, compiled at its first turn, so that each answer comes as soon as it can."""
         if request == "matmul":
             return matmul_step(settings["peak_size"])
         batch = random_batch(config, work[request])

@@ -61,7 +61,7 @@ def train(options: argparse.Namespace, output: Path, precision: str, seed: int) 
 
 
 def print_curves(curves: dict[str, dict[str, Curve]]) -> None:
-    """A table a split, a column a run."""
+    """Print a table for each split, with a column for each run."""
     names = list(curves)
     for split, title in SPLITS.items():
         print(f"\n{title + ' mlm_loss':>18}" + "".join(f"{name:>20}" for name in names))

@@ -18,7 +18,7 @@ import numpy as np
 
 
 def take_turns(score: Callable[[list[str]], np.ndarray], texts: list[str]) -> None:
-    """What a process that scores texts does: compiles with some of them, then all in each turn.
+    """Score texts as a process of a side: compile with some of them, then score all in each turn.
 
     Args:
         score: texts to probabilities [texts, labels].

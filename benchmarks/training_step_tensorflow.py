@@ -39,7 +39,7 @@ def shape_of(settings: dict) -> StepShape:
 
 
 def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
-    """Steps by `TrainingStep`, with the arithmetic that `train` chooses by the instructions.
+    """Run steps of `TrainingStep`, with the arithmetic that `train` chooses by the processor.
 
     Returns:
         What runs some steps, and the operations of one by `ModelFlops`, in 1e9.
@@ -83,7 +83,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
 
 
 def keras_hub_steps(settings: dict, *, xla: bool) -> Callable[[int], None]:
-    """Steps by Keras' `fit`; KerasHub's model has no next-sentence loss."""
+    """Run steps of Keras' `fit`; KerasHub's model has no next-sentence loss."""
     import keras
     import keras_hub
     import tensorflow as tf
