@@ -306,17 +306,30 @@ class _MatrixOptimizer(StepOptimizer):
         super().build(variables)
         self._matrices = joined_matrices(variables)
 
-    def _moments(
-        self, index: int, gradient: tf.Tensor, scalars: StepScalars
+    def _adam_update(
+        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Update both moments of a variable, and return them without their bias to 0."""
+        """Update both moments of a variable, without their bias to 0.
+
+        Args:
+            variable: the weights.
+            index: number of the variable.
+            gradient: scaled by the factor of the step.
+            scalars: numbers of the step.
+
+        Returns:
+            AdamW's update, weight decay included, before the learning rate; and the second moment.
+        """
         m = self._momentums[index].value
         v = self._velocities[index].value
         momentum = m.assign(scalars.beta_1 * m + (1.0 - scalars.beta_1) * gradient)
         velocity = v.assign(scalars.beta_2 * v + (1.0 - scalars.beta_2) * tf.square(gradient))
         first = momentum / (1.0 - scalars.beta_1_power)
         second = velocity / (1.0 - scalars.beta_2_power)
-        return first, second
+        update = first / (tf.sqrt(second) + self.epsilon)
+        if self.decay and self._decays[index]:
+            update = update + self.decay * variable
+        return update, second
 
 
 class Lamb(_MatrixOptimizer):
@@ -336,10 +349,8 @@ class Lamb(_MatrixOptimizer):
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
         gradient = scaled(gradient, scalars.gradient_factor)
-        first, second = self._moments(index, gradient, scalars)
-        update = first / (tf.sqrt(second) + self.epsilon)
+        update, _ = self._adam_update(variable, index, gradient, scalars)
         if self._decays[index]:
-            update = update + self.decay * variable
             update = update * _trust_ratio(variable, update, self._matrices[index])
         variable.assign_sub(self.rate(index, scalars) * update)
 
@@ -362,10 +373,7 @@ class StableAdamW(_MatrixOptimizer):
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
         gradient = scaled(gradient, scalars.gradient_factor)
-        first, second = self._moments(index, gradient, scalars)
-        update = first / (tf.sqrt(second) + self.epsilon)
-        if self.decay and self._decays[index]:
-            update = update + self.decay * variable
+        update, second = self._adam_update(variable, index, gradient, scalars)
         outgrown = gradient * tf.math.rsqrt(tf.maximum(second, self.epsilon**2))
         matrices = self._matrices[index]
         # The root of the mean is the norm by the root of the number of elements.

@@ -33,7 +33,12 @@ from pipeline.beam.stored_path import path_of
 from pipeline.corpus.curation.excluded_files import match_excluded, store_excluded
 from pipeline.corpus.curation.exclusion import Exclusion
 from pipeline.corpus.duplicates.drop import DropDuplicates
-from pipeline.corpus.duplicates.elsewhere import OtherCorpus, match_other, other_lines
+from pipeline.corpus.duplicates.elsewhere import (
+    OtherCorpus,
+    corpus_inputs,
+    match_other,
+    other_lines,
+)
 from pipeline.corpus.duplicates.signature_files import SIGNATURES_FILE, write_signatures
 from pipeline.corpus.evidence import ranked
 from pipeline.corpus.read import BLOCK, ReadDocuments, bytes_of_block
@@ -105,9 +110,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     spec = JobSpec(
         config=config,
         inputs={
-            "input": [file.path for file in files],
-            "exclude": [file.path for file in excluded],
-            "duplicates_against": other.paths,
+            **corpus_inputs(files, excluded, other),
             "vocab": [config.vocab],
         },
         can_resume=True,

@@ -26,7 +26,12 @@ from pipeline.beam.stored_path import path_of
 from pipeline.corpus.curation.excluded_files import match_excluded, store_excluded
 from pipeline.corpus.curation.exclusion import Exclusion
 from pipeline.corpus.duplicates.drop import DropDuplicates
-from pipeline.corpus.duplicates.elsewhere import OtherCorpus, match_other, other_lines
+from pipeline.corpus.duplicates.elsewhere import (
+    OtherCorpus,
+    corpus_inputs,
+    match_other,
+    other_lines,
+)
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.report import (
     DUPLICATES,
@@ -101,9 +106,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     spec = JobSpec(
         config=config,
         inputs={
-            "input": [file.path for file in files],
-            "exclude": [file.path for file in excluded],
-            "duplicates_against": other.paths,
+            **corpus_inputs(files, excluded, other),
             "extend": [config.extend] if config.extend else [],
         },
         temporary=work,

@@ -32,8 +32,6 @@ FEATURE_NAMES: dict[str, dict[str, str]] = {
     | {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"},
     "model-garden": {name: name for name in _FEATURES},
 }
-# The features of records that are masked when they are read.
-UNMASKED_FEATURES = ("input_word_ids", "word_starts", "next_sentence_labels")
 _RAGGED_FEATURES = ("input_word_ids", "word_starts")  # those that are written without padding
 
 

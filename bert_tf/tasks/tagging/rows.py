@@ -252,15 +252,15 @@ def read_tagged_rows(
 ) -> Iterator[TaggedText]:
     """Yield the rows of a file, CoNLL by the ending of its name, usable or not.
 
-        Args:
-            path: the file.
-            columns: names of its columns.
-            dialect: how it is written.
-                console: receives how the rows are read; None for none.
-            places: gets those of the rows.
-    
-        Raises:
-            InputError, UsageError: see `read_tagged_texts`.
+    Args:
+        path: the file.
+        columns: names of its columns.
+        dialect: how it is written.
+        console: receives how the rows are read; None for none.
+        places: gets those of the rows.
+
+    Raises:
+        InputError, UsageError: see `read_tagged_texts`.
     """
     if is_conll(path):
         return _conll_rows(path, columns, dialect)

@@ -91,6 +91,17 @@ class OtherCorpus:
         return sum(file.bytes for file in self.texts)
 
 
+def corpus_inputs(
+    files: Sequence[FileInfo], excluded: Sequence[FileInfo], other: OtherCorpus
+) -> dict[str, list[str]]:
+    """Return the paths that a job on a corpus reads, by config key; see `JobSpec.inputs`."""
+    return {
+        "input": [file.path for file in files],
+        "exclude": [file.path for file in excluded],
+        "duplicates_against": other.paths,
+    }
+
+
 def match_other(config: CorpusSection, files: Sequence[FileInfo]) -> OtherCorpus:
     """Find the files of `duplicates_against`.
 

@@ -101,7 +101,7 @@ def test_a_signal_saves_and_reports_how_to_resume(tmp_path):
     programs = [
         "import os, signal\n"
         "from pathlib import Path\n"
-        "from regression_task import make_loop\n"
+        "from behavior.regression_task import make_loop\n"
         "from bert_tf.base.errors import StoppedEarly\n"
         f"number = signal.{number.name}\n"
         "signal.signal(number, signal.SIG_DFL)\n"
