@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from bert_tf.data.text.host_wordpiece import TokenizedTexts
 from bert_tf.serving.graphs.question_answering import RankedSpans, SpanTexts, choose_answers
 from bert_tf.serving.signatures import AnswerRules
-from bert_tf.tasks.question_answering import host
-from bert_tf.tasks.question_answering.host import SpanCandidates
+from bert_tf.tasks.question_answering import spans as host_spans
+from bert_tf.tasks.question_answering.spans import SpanCandidates
 
 CONTEXT = 'it was over. The "end" \\ of\tall\n\n日本。É \x01\x1f\0 5 km! So'
 SPANS = [(first, last) for first in range(len(CONTEXT)) for last in range(first, len(CONTEXT))]
@@ -55,7 +55,7 @@ def test_answers_equal_those_of_the_numpy_rules(scored, rules):
         first_characters=places,
         last_characters=places + 1,
     )
-    wanted = host.choose_answers(
+    wanted = host_spans.choose_answers(
         candidates, null, [CONTEXT], tokens, np.zeros(len(null), int), rules
     )
     texts = [

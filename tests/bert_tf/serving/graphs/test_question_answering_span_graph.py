@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bert_tf.data.rows.windows import Windows
 from bert_tf.serving.graphs.question_answering import rank_spans, window_spans
-from bert_tf.tasks.question_answering import host
+from bert_tf.tasks.question_answering import spans as host_spans
 
 LENGTH = 9
 
@@ -38,8 +38,8 @@ def scored_windows(draw):
 def test_spans_equal_those_of_the_numpy_rules(scored, max_answer_length, n_best):
     windows, begins, (start, end) = scored
     limits = {"max_answer_length": max_answer_length, "n_best": n_best}
-    spans = host.window_spans(start, end, begins, windows.length, **limits)
-    candidates = host.question_spans(windows, *spans, n_best=n_best)
+    spans = host_spans.window_spans(start, end, begins, windows.length, **limits)
+    candidates = host_spans.question_spans(windows, *spans, n_best=n_best)
 
     first, last, score = window_spans(
         start,

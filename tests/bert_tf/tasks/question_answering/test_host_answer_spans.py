@@ -8,13 +8,8 @@ import pytest
 from bert_tf.base.errors import UsageError
 from bert_tf.data.rows.windows import Windows
 from bert_tf.serving.signatures import AnswerLengths
-from bert_tf.tasks.question_answering.host import (
-    check_question_lengths,
-    encode_questions,
-    null_scores,
-    question_spans,
-    window_spans,
-)
+from bert_tf.tasks.question_answering.host import check_question_lengths, encode_questions
+from bert_tf.tasks.question_answering.spans import null_scores, question_spans, window_spans
 
 
 def brute_force_spans(starts, ends, begin, length, longest):

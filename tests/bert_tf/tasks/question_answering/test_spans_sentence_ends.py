@@ -5,10 +5,8 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.tasks.question_answering.host import (
-    SENTENCE_END,
-    runs_over_sentence_end,
-)
+from bert_tf.tasks.question_answering.host import SENTENCE_END
+from bert_tf.tasks.question_answering.spans import runs_over_sentence_end
 
 
 @pytest.mark.parametrize(

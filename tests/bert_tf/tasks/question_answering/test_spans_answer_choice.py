@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.data.text.host_wordpiece import TokenizedTexts
 from bert_tf.serving.signatures import NO_SPAN_ODDS, AnswerRules
-from bert_tf.tasks.question_answering.host import SpanCandidates, choose_answers
+from bert_tf.tasks.question_answering.spans import SpanCandidates, choose_answers
 
 CONTEXTS = ["Aé, bc 上", "x", ""]
 TOKENS = TokenizedTexts(
