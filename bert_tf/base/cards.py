@@ -28,9 +28,9 @@ def read_front_matter(card: Path) -> dict[str, Any]:
     """Read the metadata of a card; return {} without a card, or if the Hub could not read it."""
     if not card.is_file():
         return {}
-    found = _FRONT_MATTER.match(card.read_bytes().decode("utf-8-sig", errors="replace"))
+    match = _FRONT_MATTER.match(card.read_bytes().decode("utf-8-sig", errors="replace"))
     try:
-        metadata = yaml.safe_load(found[1]) if found else None
+        metadata = yaml.safe_load(match[1]) if match else None
     except (yaml.YAMLError, RecursionError, ValueError):  # such as the date 2026-99-99
         return {}
     return metadata if isinstance(metadata, dict) else {}

@@ -229,9 +229,9 @@ def explain_yaml(error: yaml.YAMLError | UnicodeDecodeError) -> str:
     begun = getattr(error, "context_mark", None)
     line = begun.line + 1 if begun else 1
     for correction in _CORRECTIONS:
-        found = re.search(correction.problem, problem)
-        if found:
-            return correction.words.format(*found.groups(), line=line)
+        match = re.search(correction.problem, problem)
+        if match:
+            return correction.words.format(*match.groups(), line=line)
     return str(problem)
 
 

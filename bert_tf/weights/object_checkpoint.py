@@ -136,13 +136,13 @@ def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
         part, _, last = inner.rpartition("/")
         if part in _HEADS:
             return _joined(_HEADS[part], last)
-    if found := _NUMBERED.fullmatch(path):
-        layer = dict(enumerate(layers.values())).get(int(found[1]))
-    elif found := _CALLED.fullmatch(path):
-        layer = layers.get(found[1])
-    if not found or layer is None:
+    if match := _NUMBERED.fullmatch(path):
+        layer = dict(enumerate(layers.values())).get(int(match[1]))
+    elif match := _CALLED.fullmatch(path):
+        layer = layers.get(match[1])
+    if not match or layer is None:
         return None
-    part, _, last = found[2].rpartition("/")
+    part, _, last = match[2].rpartition("/")
     if not part:
         return _joined(layer, last)
     inside = _BLOCK.get(part)

@@ -134,10 +134,10 @@ def huggingface_name(place: str) -> str | None:
     "bert/…/bert/pooler/dense/kernel:0" is pooler.dense.weight,
     "mlm___cls/…/mlm___cls/predictions/bias:0" is cls.predictions.bias.
     """
-    found = _VARIABLE.fullmatch(place)
-    if found is None:
+    match = _VARIABLE.fullmatch(place)
+    if match is None:
         return None
-    path = _EMBEDDINGS.sub("_embeddings/weight", found[1].replace("_._", "/"))
+    path = _EMBEDDINGS.sub("_embeddings/weight", match[1].replace("_._", "/"))
     *scope, last = path.split("/")
     return ".".join([*scope, _ENDINGS.get(last, last)])
 
@@ -282,9 +282,9 @@ def describe_folder(folder: Path) -> str:
             if name == other["name"] or (other["name"][0] == "." and name.endswith(other["name"])):
                 return f"holds {name}, {other['kind']}; {other['step']}"
     for name in files:
-        if found := _VARIANT.fullmatch(name):
+        if match := _VARIANT.fullmatch(name):
             return (
-                f"holds {name}, the weights of a variant; rename it to {found[1]}.{found[3]}, "
+                f"holds {name}, the weights of a variant; rename it to {match[1]}.{match[3]}, "
                 "whatever its type"
             )
         if _SHARD.search(name):

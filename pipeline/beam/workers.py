@@ -35,13 +35,13 @@ def user_error(error: BaseException) -> BertPipelineError | None:
 
 def user_error_in(text: str) -> BertPipelineError | None:
     """Return the error for the user in the text of a traceback, or None."""
-    found = _USER_ERROR.search(text)
-    kind = getattr(errors, found.group(1), None) if found else None
-    if found is None or not (isinstance(kind, type) and issubclass(kind, BertPipelineError)):
+    match = _USER_ERROR.search(text)
+    kind = getattr(errors, match.group(1), None) if match else None
+    if match is None or not (isinstance(kind, type) and issubclass(kind, BertPipelineError)):
         return None
     if kind is StoppedEarly:  # the text does not keep its signal; workers are ended by this one
-        return StoppedEarly(found.group(2), signal.SIGTERM)
-    return kind(found.group(2)) if kind is not errors.ConfigError else UsageError(found.group(2))
+        return StoppedEarly(match.group(2), signal.SIGTERM)
+    return kind(match.group(2)) if kind is not errors.ConfigError else UsageError(match.group(2))
 
 
 def failure_in(text: str) -> tuple[str, str] | None:
@@ -54,8 +54,8 @@ def failure_in(text: str) -> tuple[str, str] | None:
 
 def missing_module_in(text: str) -> str | None:
     """Return the module or name of this project that a worker lacks by its traceback, or None."""
-    found = _MISSING.search(text)
-    return found.group() if found else None
+    match = _MISSING.search(text)
+    return match.group() if match else None
 
 
 def last_cause(text: str) -> str:
@@ -76,10 +76,10 @@ def system_error(name: str, message: str) -> OSError | None:
     kind = getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, OSError)):
         return None
-    found = _SYSTEM_ERROR.fullmatch(message)
-    if found is None:
+    match = _SYSTEM_ERROR.fullmatch(message)
+    if match is None:
         return kind(message)
-    return OSError(int(found[1]), found[2], found[4])
+    return OSError(int(match[1]), match[2], match[4])
 
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:

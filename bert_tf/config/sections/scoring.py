@@ -378,10 +378,10 @@ def top_of(scores: str) -> int | None:
     Raises:
         ValueError: it is something else.
     """
-    found = _SCORES.fullmatch(scores)
-    if found is None:
+    match = _SCORES.fullmatch(scores)
+    if match is None:
         raise ValueError(f"expected best, all or top-N (top-3), got {scores!r}")
-    return None if found[1] is None else int(found[1])
+    return None if match[1] is None else int(match[1])
 
 
 def given_columns(

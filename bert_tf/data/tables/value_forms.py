@@ -36,12 +36,12 @@ def postgres_array(text: str) -> list[str] | None:
     items: list[str] = []
     place, goes_on = 0, False
     while place < len(inner) or goes_on:
-        found = _ARRAY_ITEM.match(inner, place)
-        if found is None:
+        match = _ARRAY_ITEM.match(inner, place)
+        if match is None:
             return None
-        quoted, bare, after = found.groups()
+        quoted, bare, after = match.groups()
         items.append(bare if quoted is None else re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
-        place, goes_on = found.end(), after == ","
+        place, goes_on = match.end(), after == ","
     return items
 
 
@@ -283,8 +283,8 @@ def second_text(name: str, columns: Collection[str]) -> str | None:
     by_name = {each.lower(): each for each in columns}
     lower = name.lower()
     names = [second for first, second in PAIRS if first == lower]
-    if found := _FIRST_OF_TWO.fullmatch(lower):
-        names.append(f"{found[1]}{_SECOND[found[2]]}{found[3] or ''}")
+    if match := _FIRST_OF_TWO.fullmatch(lower):
+        names.append(f"{match[1]}{_SECOND[match[2]]}{match[3] or ''}")
     return next((by_name[each] for each in names if each in by_name), None)
 
 

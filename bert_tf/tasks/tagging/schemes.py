@@ -345,7 +345,7 @@ def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
     inside = {tag: count for tag, count in counts.items() if tag not in {OUTSIDE, *outside, *marks}}
     readings = _readings(inside, has_outside=len(inside) < len(counts))
     if not readings:
-        # Of tags without a scheme, only the one that most words have. A mark that more than half
+        # Without a scheme, only the tag that most words have is outside. A mark that more than half
         # of the words have is no punctuation.
         most = max(counts, key=counts.__getitem__, default=OUTSIDE)
         is_mark = len(counts) > 1 and not any(map(str.isalnum, most))

@@ -37,10 +37,10 @@ def script_of(character: str) -> str:
     """Return the script of a letter, such as `Latin` or `Han`; `other` for the rest."""
     if not character.isalpha():
         return OTHER
-    found = _SCRIPT.match(unicodedata.name(character, ""))
-    if found is None:
+    match = _SCRIPT.match(unicodedata.name(character, ""))
+    if match is None:
         return OTHER
-    name = found[1]
+    name = match[1]
     return _OTHER_NAMES.get(name, name.title())
 
 

@@ -54,8 +54,8 @@ def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end
 
 def named_delimiter(sample: np.ndarray) -> str | None:
     """Read the delimiter named by a first line `sep=;`, if any."""
-    found = _NAMED_DELIMITER.match(sample[:256].tobytes())
-    return found[1].decode("latin-1") if found else None
+    match = _NAMED_DELIMITER.match(sample[:256].tobytes())
+    return match[1].decode("latin-1") if match else None
 
 
 def is_quoted_tsv(sample: np.ndarray, *, longest: int, is_end: bool) -> bool:
