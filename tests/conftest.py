@@ -177,8 +177,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         skip_low_precision_products()
     if "apache_beam" in sys.modules:
         keep_what_beam_looks_up()
-    if arithmetic := sys.modules.get("bert_tf.training.arithmetic"):
-        arithmetic._PEAK_SECONDS = 0.01  # in which runs measure the peak of this machine
+    if throughput := sys.modules.get("bert_tf.training.throughput"):
+        throughput._PEAK_SECONDS = 0.01  # in which runs measure the peak of this machine
     gc.collect()
     gc.freeze()
     session.config.add_cleanup(serve_forks())

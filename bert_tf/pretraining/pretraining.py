@@ -25,7 +25,7 @@ from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.minimal_pairs import MinimalPairs, PairJudge
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.pretraining.plan import PretrainingPlan, plan_pretraining
-from bert_tf.training.arithmetic import keep_arithmetic, measure_matmul_peak
+from bert_tf.training.arithmetic import keep_arithmetic
 from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.training.distribution import WorkerSync
 from bert_tf.training.loop import TrainingLoop, TrainingResult
@@ -33,6 +33,7 @@ from bert_tf.training.memory import is_out_of_memory
 from bert_tf.training.optimizers import make_optimizer
 from bert_tf.training.protocols import TrainingInputs
 from bert_tf.training.run_files import RunMirror
+from bert_tf.training.throughput import measure_matmul_peak
 from bert_tf.training.timeline import LoopSettings, phase_ends, phase_of
 from bert_tf.weights.model_directory import ModelDirectory, load_weights
 

@@ -1,15 +1,13 @@
 """How the steps of a run are computed: precision, compiler, kernels, and parts of a batch.
 
 The choice is made once, when a run starts, and kept in `arithmetic.json`, so that a run that
-resumes on another machine computes the same numbers. Also counts a step's work and measures the
-peak of the machine, from which the log derives how well the machine is used (MFU).
+resumes on another machine computes the same numbers.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,19 +17,16 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.gpus import unusable_gpu
 from bert_tf.base.json_files import read_if_sound, write_sealed
-from bert_tf.base.processor import CoreTimes, has_bfloat16, is_bfloat16_excluded
+from bert_tf.base.processor import has_bfloat16, is_bfloat16_excluded
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.cpu.availability import is_available
-from bert_tf.cpu.cores import divide_cores_among_parts, operations_at_once, row_shards
+from bert_tf.cpu.cores import divide_cores_among_parts, row_shards
 from bert_tf.layers.implementation import PLAIN, Implementation
-from bert_tf.training.distribution import worker_count
-from bert_tf.training.protocols import Batch
 from bert_tf.xla import cudnn
 from bert_tf.xla.forward import XlaForward
 
 ARITHMETIC_FILE = "arithmetic.json"
-WORK_COUNTS = ("tokens", "examples", "squared_lengths", "predictions")
 
 # The Keras dtype policy of each precision of the config.
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
@@ -42,11 +37,6 @@ _FUSED_ATTENTION_CAPABILITY = (8, 0)  # cuDNN's flash attention needs Ampere's t
 # Another way than the expected one is only chosen if it takes less than this fraction of its time.
 # Otherwise noise would decide between ways that are equally fast, and runs would differ.
 _CLEARLY_FASTER = 0.95
-# `measure_matmul_peak` multiplies square matrices of this size, which are large enough to reach
-# the peak, for this long.
-_PEAK_SIZES = {"CPU": 1024, "GPU": 8192}
-_PEAK_SECONDS = 0.3
-BUSY = 0.1  # fraction of the cores; while other processes take more, no peak can be measured
 
 
 @dataclasses.dataclass(frozen=True)
@@ -453,73 +443,3 @@ def _fastest(
     chosen = fastest if is_clear else expected
     console.info(f"chosen: {chosen}")
     return chosen
-
-
-def count_work(batch: Batch) -> dict[str, tf.Tensor]:
-    """Count the arguments of `ModelFlops.flops` in a batch, padded or packed.
-
-    Two sequences of 3 and 2 tokens, with 2 targets and 1, have 5 `tokens`, 2 `examples`, 9 + 4
-    `squared_lengths` and 3 `predictions`, whether they are in two rows or packed into one.
-
-    Args:
-        batch: see `TrainingInputs.batches`.
-
-    Returns:
-        The counts named in `WORK_COUNTS`, float32 [] each.
-    """
-    mask = tf.cast(batch["input_mask"], tf.float32)
-    lengths = tf.reduce_sum(mask, axis=-1)
-    if "sequence_ids" in batch:
-        examples = tf.cast(tf.reduce_max(batch["sequence_ids"], axis=-1), tf.float32)
-        # 1 + 3 + 5 + … over the positions of a sequence is the square of its length.
-        squares = mask * (2.0 * tf.cast(batch["position_ids"], tf.float32) + 1.0)
-    else:
-        examples = tf.cast(lengths > 0, tf.float32)
-        squares = lengths**2
-    targets = batch.get("masked_lm_weights", tf.zeros(0))
-    return {
-        "tokens": tf.reduce_sum(lengths),
-        "examples": tf.reduce_sum(examples),
-        "squared_lengths": tf.reduce_sum(squares),
-        "predictions": tf.reduce_sum(tf.cast(targets > 0, tf.float32)),
-    }
-
-
-def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float | None:
-    """Measure the operations per second of large matrix products, on all devices, in less than 1 s.
-
-    Assumes that all GPUs are alike, and that replicas on CPUs share one CPU.
-
-    Args:
-        policy: Keras dtype policy, whose compute dtype is measured.
-        strategy: strategy of the run.
-
-    Returns:
-        None on TPUs, where single operations do not reach the peak, and on processors that other
-        processes keep busy.
-    """
-    if isinstance(strategy, tf.distribute.TPUStrategy):
-        return None
-    kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    size = _PEAK_SIZES[kind]
-    dtype = {"mixed_bfloat16": tf.bfloat16, "mixed_float16": tf.float16}.get(policy, tf.float32)
-    at_once = operations_at_once() if kind == "CPU" else 1
-    matrices = [tf.fill([size, size], tf.cast(1.0 / size, dtype)) for _ in range(at_once)]
-
-    # Autograph would look at all modules, and so import those that are imported on first use.
-    @tf.function(autograph=False)
-    def products(matrices: list[tf.Tensor]) -> tf.Tensor:
-        return tf.stack([tf.reduce_max(matrix @ matrix) for matrix in matrices])
-
-    products(matrices).numpy()  # traces, and wakes the device
-    times = CoreTimes.read()
-    start = time.monotonic()
-    best = float("inf")
-    while time.monotonic() - start < _PEAK_SECONDS:
-        begin = time.monotonic()
-        products(matrices).numpy()
-        best = min(best, time.monotonic() - begin)
-    if kind == "CPU" and times.taken_by_others() > BUSY:
-        return None
-    devices = strategy.num_replicas_in_sync if kind == "GPU" else worker_count(strategy)
-    return devices * at_once * 2.0 * size**3 / best

@@ -26,7 +26,7 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, StoppedEarly, handling_signals
-from bert_tf.training.arithmetic import WORK_COUNTS, Arithmetic
+from bert_tf.training.arithmetic import Arithmetic
 from bert_tf.training.best_model import EarlyStop
 from bert_tf.training.distribution import (
     WorkerSync,
@@ -39,6 +39,7 @@ from bert_tf.training.progress import ProgressLog, RunState
 from bert_tf.training.protocols import Batch, TaskLoss, TrainingInputs
 from bert_tf.training.run_files import RunFiles, RunMirror, variables_by_name
 from bert_tf.training.step import TrainingStep
+from bert_tf.training.throughput import WORK_COUNTS
 from bert_tf.training.timeline import LoopSettings, StepTimer, Timeline
 from bert_tf.training.weight_average import WeightAverages
 

@@ -27,10 +27,11 @@ import tensorflow as tf
 from bert_tf.base.arrays import int32_seed
 from bert_tf.cpu.availability import is_available
 from bert_tf.layers.implementation import PLAIN, Implementation, computing_by
-from bert_tf.training.arithmetic import WORK_COUNTS, Arithmetic, count_work, has_accelerator
+from bert_tf.training.arithmetic import Arithmetic, has_accelerator
 from bert_tf.training.distribution import BATCHES_AHEAD, split_rows
 from bert_tf.training.optimizers import StepOptimizer
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss
+from bert_tf.training.throughput import WORK_COUNTS, count_work
 from bert_tf.training.weight_average import WeightAverages
 from bert_tf.xla.step_programs import STEPS_PER_PROGRAM, StepPrograms
 

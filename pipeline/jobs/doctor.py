@@ -149,7 +149,7 @@ def _matrix_multiply() -> str:
     """Measure the peak that `mfu` of a run is relative to, by precision."""
     import tensorflow as tf
 
-    from bert_tf.training.arithmetic import measure_matmul_peak
+    from bert_tf.training.throughput import measure_matmul_peak
 
     policies = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
     if is_bfloat16_excluded():

@@ -32,13 +32,13 @@ from bert_tf.training.arithmetic import (
     PrecisionPolicy,
     has_accelerator,
     keep_arithmetic,
-    measure_matmul_peak,
     settle_arithmetic,
 )
 from bert_tf.training.best_model import BestModel, improved_at
 from bert_tf.training.distribution import is_chief, make_strategy
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers import make_optimizer
+from bert_tf.training.throughput import measure_matmul_peak
 from bert_tf.training.timeline import LoopSettings, PhaseSettings
 from bert_tf.weights.model_directory import ModelDirectory, load_weights, read_model_directory
 from bert_tf.weights.resizing import VocabularySubset

@@ -13,8 +13,8 @@ from behavior.regression_task import Numbers, make_loop
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.training.arithmetic import WORK_COUNTS, count_work
 from bert_tf.training.metrics_log import read_metrics
+from bert_tf.training.throughput import WORK_COUNTS, count_work
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from bert_tf.base.errors import BertPipelineError
 from bert_tf.engines.registry import ENGINES
-from bert_tf.training import arithmetic
+from bert_tf.training import throughput
 from pipeline.jobs import doctor
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
@@ -68,9 +68,9 @@ def test_a_gpu_that_tensorflow_cannot_use_is_a_failed_check(monkeypatch):
 def test_the_rate_is_the_peak_of_runs(monkeypatch):
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)  # nothing is multiplied
     peaks = {"float32": 2e11, "mixed_bfloat16": 1.5e12}
-    monkeypatch.setattr(arithmetic, "measure_matmul_peak", lambda policy, strategy: peaks[policy])
+    monkeypatch.setattr(throughput, "measure_matmul_peak", lambda policy, strategy: peaks[policy])
     assert doctor.CHECKS["matrix multiply"]() == "float32 200 GFLOP/s, bfloat16 1,500 GFLOP/s"
-    monkeypatch.setattr(arithmetic, "measure_matmul_peak", lambda policy, strategy: None)
+    monkeypatch.setattr(throughput, "measure_matmul_peak", lambda policy, strategy: None)
     assert (
         doctor.CHECKS["matrix multiply"]() == "not measured, because other processes use the cores"
     )

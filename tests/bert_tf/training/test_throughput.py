@@ -7,9 +7,9 @@ import tensorflow as tf
 from bert_tf.base.processor import CoreTimes
 from bert_tf.base.wording import Rates
 from bert_tf.models.model_flops import ModelFlops
-from bert_tf.training import arithmetic
-from bert_tf.training.arithmetic import WORK_COUNTS, count_work, measure_matmul_peak
+from bert_tf.training import throughput
 from bert_tf.training.progress import LineBuilder, progress_text
+from bert_tf.training.throughput import WORK_COUNTS, count_work, measure_matmul_peak
 
 WORK = ModelFlops(
     token_parameters=1000, example_parameters=100, prediction_parameters=10, attention_width=7
@@ -20,7 +20,7 @@ MASKS = [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [0, 0, 0, 0, 0]]
 @pytest.fixture(autouse=True)
 def measured_for_long_enough(monkeypatch):
     """The other tests measure for 0.01 s, see `conftest.py`."""
-    monkeypatch.setattr(arithmetic, "_PEAK_SECONDS", 0.3)
+    monkeypatch.setattr(throughput, "_PEAK_SECONDS", 0.3)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_the_peak_is_the_rate_of_the_fastest_product(monkeypatch):
     """One product takes 8/64 s, the next 4/64 s; then the time for measuring is over."""
     sixty_fourths = iter([0, 1, 2, 10, 11, 12, 16, 20])
     clock = SimpleNamespace(monotonic=lambda: next(sixty_fourths) / 64)
-    monkeypatch.setattr(arithmetic, "time", clock)
+    monkeypatch.setattr(throughput, "time", clock)
     monkeypatch.setattr(CoreTimes, "taken_by_others", lambda self: 0.0)
     peak = measure_matmul_peak("float32", tf.distribute.get_strategy())
-    size = arithmetic._PEAK_SIZES["GPU" if tf.config.list_physical_devices("GPU") else "CPU"]
+    size = throughput._PEAK_SIZES["GPU" if tf.config.list_physical_devices("GPU") else "CPU"]
     assert peak == 2 * size**3 * 16
     assert not list(sixty_fourths)
 
