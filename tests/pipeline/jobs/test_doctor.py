@@ -33,7 +33,7 @@ def test_checks_come_one_by_one_and_one_that_fails_is_not_the_end(monkeypatch):
     def fail():
         raise OSError("no such thing\nand more")
 
-    monkeypatch.setattr(doctor, "describe_processor", fail)
+    monkeypatch.setitem(doctor.CHECKS, "processor", fail)
     findings = doctor.examine()
     first, _, second, third = (next(findings) for _ in range(4))
     assert first.name == "packages"
@@ -51,8 +51,8 @@ def test_a_reason_is_said_once(monkeypatch):
     def fail():
         raise BertPipelineError("tensorflow-text does not fit")
 
-    for name in ("_packages", "_engines", "_memory"):
-        monkeypatch.setattr(doctor, name, fail)
+    for name in ("packages", "engines of score", "memory"):
+        monkeypatch.setitem(doctor.CHECKS, name, fail)
     found = [finding for finding, _ in zip(doctor.examine(), range(4), strict=False)]
     assert [finding.passed for finding in found] == [False, False, True, False]
     details = [found[place].detail for place in (0, 1, 3)]
