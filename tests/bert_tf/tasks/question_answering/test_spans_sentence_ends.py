@@ -5,7 +5,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.tasks.question_answering.host import SENTENCE_END
+from bert_tf.serving.signatures import SENTENCE_END
 from bert_tf.tasks.question_answering.spans import runs_over_sentence_end
 
 
