@@ -134,11 +134,7 @@ class TrainingLoop:
         self._early_stop = EarlyStop(
             settings.early_stop_evals, loss_factor=settings.early_stop_loss
         )
-        self._averages = None
-        if settings.ema_decay:
-            self._averages = WeightAverages(
-                model.trainable_variables, decay=settings.ema_decay, strategy=strategy
-            )
+        self._averages = _averages_of(model, settings, strategy)
         with strategy.scope():
             optimizer.build(model.trainable_variables)
         self.training_step = TrainingStep(
@@ -351,3 +347,11 @@ def on_stop_signal(stop: Callable[[Signals], None]) -> AbstractContextManager[No
         stop(number)
 
     return handling_signals(handle)
+
+
+def _averages_of(
+    model: Any, settings: LoopSettings, strategy: tf.distribute.Strategy
+) -> WeightAverages | None:
+    if not settings.ema_decay:
+        return None
+    return WeightAverages(model.trainable_variables, decay=settings.ema_decay, strategy=strategy)
