@@ -39,7 +39,7 @@ BUDGETS = {
     "bert_tf/weights": Budget(1880, 100),
     "bert_tf/training": Budget(2475, 100),
     "bert_tf/pretraining": Budget(1090, 100),
-    "bert_tf/tasks": Budget(10440, 100),
+    "bert_tf/tasks": Budget(10460, 100),
     "bert_tf/tasks/profile": Budget(800, 100),
     "bert_tf/tasks/explaining": Budget(420, 100),
     "bert_tf/serving": Budget(1440, 100),
