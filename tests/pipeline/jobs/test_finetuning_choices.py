@@ -128,7 +128,7 @@ def test_a_run_of_a_release_that_chose_nothing_has_the_defaults_of_then(place):
 
 
 def test_each_run_of_a_series_chooses(place):
-    config = config_of(place, "series", seeds=2, grid="batch_size=2,4", epochs=1)
+    config = config_of(place, "series", seeds=1, grid="batch_size=2,4", epochs=1)
     manifest = train(config)
     folders = [place / "series" / each["path"] for each in manifest["runs"]]
     configs = [read_sealed(folder / "manifest.json")["config"] for folder in folders]
@@ -137,24 +137,23 @@ def test_each_run_of_a_series_chooses(place):
         (4, 3e-4),
     }
     assert train(config)["already_done"]
-    assert len(train(dataclasses.replace(config, seeds=3))["runs"]) == 6
+    assert len(train(dataclasses.replace(config, seeds=2))["runs"]) == 4
 
 
 def test_a_model_no_better_than_the_most_frequent_label_is_not_to_be_exported(place):
     said = io.StringIO()
-    config = config_of(place, "useless", learning_rate=1e-12, epochs=2)
-    manifest = train(config, Console(said))
-    assert manifest["baseline"]["value"] == manifest["baseline"]["baseline"] == 0.5
-    assert manifest["baseline"]["is_better"] is False
-    assert manifest["next"] == (
-        f"bert-pipeline init classification --from {config.train} --init {config.init}"
-    )
-    (note,) = (note for note in manifest["notes"] if "the model is of no use" in note)
+    config = config_of(place, "useless", learning_rate=1e-12, epochs=2, seeds=2)
+    series = train(config, Console(said))
+    run = read_sealed(place / "useless" / series["runs"][0]["path"] / "manifest.json")
+    assert run["baseline"]["value"] == run["baseline"]["baseline"] == 0.5
+    for manifest in (series, run):
+        assert manifest["baseline"]["is_better"] is False
+        assert manifest["next"] == (
+            f"bert-pipeline init classification --from {config.train} --init {config.init}"
+        )
+    (note,) = (note for note in run["notes"] if "the model is of no use" in note)
     assert "is no better than always predicting 'bad' (0.500)" in note
     assert note in said.getvalue()
-    series = train(config_of(place, "useless-series", learning_rate=1e-12, epochs=2, seeds=2))
-    assert series["next"] == manifest["next"]
-    assert series["baseline"]["is_better"] is False
 
 
 def test_metrics_have_their_standard_errors(place, whole):

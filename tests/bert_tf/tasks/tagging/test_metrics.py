@@ -99,6 +99,7 @@ def test_the_report_has_each_label():
     assert report.lines[3].split() == ["per", "1.0000", "1.0000", "1.0000", "2"]
 
 
+SCHEMES = st.sampled_from(["bio", "bilou", "iobes", "plain"])
 LETTERS = [*"ad in,.'", "北", "\n", "\u200b", "\u0301", "é"]
 WORDS = st.lists(st.text(st.sampled_from(LETTERS), max_size=5), min_size=1, max_size=6)
 
@@ -138,9 +139,7 @@ def draw_tags(draw, count, tags):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("has_words", [True, False])
-@pytest.mark.parametrize("scheme", ["bio", "bilou", "iobes", "plain"])
-@given(st.data())
+@given(scheme=SCHEMES, has_words=st.booleans(), data=st.data())
 def test_metrics_follow_from_the_rows_of_any_predictions(pieces, scheme, has_words, data):
     """Also where words have no token, entities end in words and predicted tags are malformed."""
     source = data.draw(labeled_texts(scheme, has_words))
@@ -157,8 +156,7 @@ def test_metrics_follow_from_the_rows_of_any_predictions(pieces, scheme, has_wor
             assert entity["text"] == text_of[row["line"]][entity["start"] : entity["end"]]
 
 
-@pytest.mark.parametrize("scheme", ["bio", "bilou", "iobes", "plain"])
-@given(st.data())
+@given(scheme=SCHEMES, data=st.data())
 def test_words_that_are_predicted_as_trained_are_right(pieces, scheme, data):
     """The best possible predictions are those that training teaches."""
     source = data.draw(labeled_texts(scheme, has_words=True))
