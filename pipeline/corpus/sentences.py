@@ -55,6 +55,8 @@ _FIRST_WITHOUT_CASE = 0x0590  # Hebrew; scripts before it have capitals
 _QUOTE, _APOSTROPHE, _RIGHT_APOSTROPHE = ord('"'), ord("'"), 0x2019
 _PUNCTUATION_LEAD = 0xE2  # the first byte of U+2019 and its kind
 _LONGEST_ORDINAL = 3  # digits; longer numbers are years
+# Of numbers of chapters and centuries; of kings.
+_ROMAN, _SMALL_ROMAN = tuple(map(ord, "IVXLCDM")), tuple(map(ord, "IVX"))
 
 
 _LISTS = toml_beside(__file__, "abbreviations.toml")
@@ -383,6 +385,16 @@ def _shape(data, start, stop, table):
 
 
 @numba.njit(cache=True)
+def _is_roman(data, start, stop, letters):
+    """Whether a word of several letters is a Roman number; what follows is no letter."""
+    position = start
+    while position < stop and data[position] in letters:
+        position += 1
+    is_inside = position < stop and (data[position] >= 0x80 or 64 < data[position] < 123)
+    return position - start > 1 and not is_inside
+
+
+@numba.njit(cache=True)
 def _period_ends(data, begin, mark, following, stop, follower, table, lists):
     """Whether a single full stop ends a sentence before something that is not lower case."""
     start = _word_start(data, begin, mark, table)
@@ -390,8 +402,11 @@ def _period_ends(data, begin, mark, following, stop, follower, table, lists):
     if _holds(lists.never_last, before):
         return False
     is_street = mark - start > 3 and _ends_as_street(data, mark)
-    if follower == DIGIT and (is_street or _holds(lists.before_number, before)):
+    has_number = follower == DIGIT or _is_roman(data, following, stop, _ROMAN)
+    if has_number and (is_street or _holds(lists.before_number, before)):
         return False
+    if start == begin and _is_roman(data, start, mark + 1, _SMALL_ROMAN):
+        return False  # of a king, or a list
     after_stop = following
     letters = 0
     while after_stop < stop:

@@ -124,6 +124,7 @@ def propose_settings(
         UsageError: a model is given, for which no size can be proposed.
     """
     is_paired = float(np.median(facts.document_sentences)) >= _SENTENCES_OF_PAIRS
+    is_paired &= facts.documents > 1  # a random sentence is of another document
     vocab_size = user_settings["vocab"].get("vocab_size", facts.vocab_size)
     # Without pairs, sequences are filled from several documents, however short these are.
     length = choose_length(facts.document_tokens) if is_paired else LENGTH
@@ -190,7 +191,9 @@ def setting_reasons(
             "max_seq_length": of_length,
             "max_predictions_per_seq": "15% of the tokens",
             "masking": "train draws new masks every epoch",
-            "pair_task": "documents with one sentence have no next sentence",
+            "pair_task": "documents with one sentence have no next sentence"
+            if facts.documents > 1
+            else "random sentences need another document",
         },
         "train": _train_reasons(facts, recipe, settings["vocab"]["vocab_size"]),
     }

@@ -184,7 +184,12 @@ def _hint(path: str) -> str:
         if names:
             more = ", …" if len(names) > _NAMES_SHOWN else ""
             return f", but holds some: inspect {', '.join(names[:_NAMES_SHOWN])}{more} in it"
-    return "; give a vocabulary file, a data, run or model folder, or a scored file"
+    kinds = "; give a vocabulary file, a data, run or model folder, or a scored file"
+    if place.is_file():
+        return (
+            f"{kinds}; for a corpus, name its format: --set preprocess.format=text (jsonl, csv, …)"
+        )
+    return kinds
 
 
 def describe_artifact(path: str, *, samples: int, all_settings: bool = False) -> Iterator[str]:

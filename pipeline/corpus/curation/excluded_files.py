@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import InputError, NoRowsError, UsageError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.dialect import PLAIN, table_format_by_name
 from bert_tf.data.tables.formats.squad_json import is_squad_json, read_squad_entries
@@ -172,10 +172,15 @@ def _squad_rows(path: str) -> Iterator[_Rows]:
 
 def _rows(path: str) -> Iterator[_Rows]:
     """Yield lines with rows of a table, and rejects."""
-    for number, block in enumerate(read_table_blocks(path, opener=open_stored)):
-        if number == 0 and block.header is not None:  # a row, where the file has no header
-            yield [(block.header.line, block.header.columns)], []
-        yield zip(block.lines, block.rows, strict=True), block.rejects
+    try:
+        for number, block in enumerate(read_table_blocks(path, opener=open_stored)):
+            if number == 0 and block.header is not None:  # a row, where the file has no header
+                yield [(block.header.line, block.header.columns)], []
+            yield zip(block.lines, block.rows, strict=True), block.rejects
+    except NoRowsError as error:
+        if error.header is None or not (error.header.raw or "").strip():
+            raise
+        yield [(error.header.line, error.header.columns)], []
 
 
 def _strings(value: Any) -> Iterator[str]:

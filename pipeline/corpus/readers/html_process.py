@@ -14,6 +14,10 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from resiliparse.parse.html import DOMNode, HTMLTree
 
 OUT_OF_MEMORY = 3  # exit status
 TEXT, BAD_ENCODING, BROKEN = b"T", b"E", b"B"  # how answers begin
@@ -29,6 +33,11 @@ _LETTERS_PER_FAULT = 10  # beyond ASCII, in UTF-8 with stray bytes
 _FEWEST_LETTERS = 8  # that tell an encoding
 _PAIRS = re.compile(rb"[\x81-\xfe][\x41-\xfe]")
 _SYLLABLES = 0.9  # of the pairs: Hangul in EUC-KR
+_SENTENCE = 15  # characters of an item that may be a sentence
+# Marks that end a sentence, before a blank or in scripts without blanks.
+_END = re.compile(
+    "[.!?\u2026\u06d4\u061f\u0964\u17d4\u104b\u1362\u0589](?:\\s|$)|[\u3002\uff01\uff1f]"
+)
 
 
 def load_extractor(name: str) -> Callable[[str], str]:
@@ -39,8 +48,46 @@ def load_extractor(name: str) -> Callable[[str], str]:
         # Like FineWeb, without its cache of repeated lines, by which order would matter.
         return lambda html: extract(html, favor_precision=True, include_comments=False) or ""
     from resiliparse.extract.html2text import extract_plain_text
+    from resiliparse.parse.html import HTMLTree
 
-    return lambda html: extract_plain_text(html, main_content=True, alt_texts=False)
+    def extract_text(html: str) -> str:
+        tree = HTMLTree.parse(html)
+        _keep_lists(tree)
+        return extract_plain_text(tree, main_content=True, alt_texts=False)
+
+    return extract_text
+
+
+def _keep_lists(tree: HTMLTree) -> None:
+    """Make paragraphs of lists of sentences, which the extractor drops close to <body>.
+
+    It takes any <ul> there for navigation.
+    """
+    lists = list(tree.body.query_selector_all("ul")) if tree.body else []
+    for items in [each for each in lists if _has_sentences(each)]:
+        for item in list(items.child_nodes):
+            if item.tag == "li":
+                _rename(tree, item, "p")
+        _rename(tree, items, "div")
+
+
+def _rename(tree: HTMLTree, element: DOMNode, name: str) -> None:
+    other = tree.create_element(name)
+    for attribute in element.attrs:
+        other.setattr(attribute, element.getattr(attribute))
+    for child in list(element.child_nodes):
+        other.append_child(child)
+    element.parent.replace_child(other, element)
+
+
+def _has_sentences(items: DOMNode) -> bool:
+    """Whether sentences end in at least half of a list's items, and links are less than half."""
+    texts = [item.text for item in items.get_elements_by_tag_name("li")]
+    sentences = [text for text in texts if len(text) >= _SENTENCE and _END.search(text)]
+    if not texts or 2 * len(sentences) < len(texts):
+        return False
+    links = sum(len(link.text) for link in items.get_elements_by_tag_name("a"))
+    return 2 * links < sum(map(len, texts))
 
 
 def decode(page: bytes, charset: str) -> str:

@@ -60,10 +60,14 @@ _STYLES = re.compile(
     rb"[^{}<>]{1,200}\{[^{}<>]*:[^{}<>]*\}|\s*(?:function\b|var |window\.|\(function)"
 )
 _OTHER_MEDIA = re.compile(
-    rb"\s*(?:%PDF-|\{\s*[\"}]|\[\s*[\[{\"]|(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?"
-    rb"<(?:rss|feed|rdf:RDF|svg|urlset|sitemapindex|opml)\b)",
+    rb"\s*(?:%PDF-|%!PS|\{\\rtf|BEGIN:V|\{\s*[\"}]|\[\s*[\[{\"\d\]-]"
+    rb"|(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?"
+    rb"<(?:rss|feed|rdf:RDF|svg|urlset|sitemapindex|opml)\b)"
+    rb"|\x89PNG|\xff\xd8\xff|GIF8|PK\x03\x04|\x1f\x8b|wOF[F2]|RIFF|OggS|ID3",
     re.DOTALL,
 )
+_CODE = re.compile(rb"[{}();=]")
+_MOST_CODE = 1 / 20  # of the bytes of a body without a tag: brackets and signs of a program
 _SNIFFED_BYTES = 1 << 12
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 _HTML = ("text/html", "application/xhtml+xml")
@@ -278,9 +282,11 @@ def _may_be_html(content: bytes) -> bool:
     head = content[:_SNIFFED_BYTES]
     if head.startswith(_WIDE_MARKS):
         return True
-    if _OTHER_MEDIA.match(head) is not None:
+    if _OTHER_MEDIA.match(head) is not None or b"\0" in head:
         return False
-    return _TAG.search(content) is not None or _STYLES.match(head) is None
+    if _TAG.search(content) is not None:
+        return True
+    return _STYLES.match(head) is None and len(_CODE.findall(head)) <= _MOST_CODE * len(head)
 
 
 def _find_records(data: bytes, longest: int, *, is_end: bool) -> Iterator[_Span]:

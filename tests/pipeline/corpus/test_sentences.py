@@ -94,6 +94,12 @@ def split(text):
         "No space.After a stop",
         "etc., and more; e.g., this (i.e., that).",
         "Cafe\u0301.|Über alles.",
+        "Die 2. Auflage erschien.|Siehe Abb. 3 und Kap. 4.|Gut.",
+        "Nel sec. XIX era così.|No séc. XIX.|Depois não.|În sec. XX a murit.",
+        "IV. Béla király volt.|Pl. Anna eljött.|Kb. 300 ember jött.",
+        "MM. Durand et Cie. ont signé.|Né le 5 janv. 1900.|Mort.",
+        "I met him in Mix.|V is a letter.|It was World War II.|We won.",
+        "Św. Jan i im. Anny.|Zob. rozdz. 3.|Dobrze.",
     ],
 )
 def test_sentences_end_where_the_bars_are(marked):

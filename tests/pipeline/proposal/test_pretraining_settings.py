@@ -14,13 +14,13 @@ from pipeline.proposal.pretraining import (
 from pipeline.report.corpus.sample import CorpusSample
 
 
-def proposed(tokens, *assignments, vocab_size=4_000):
+def proposed(tokens, *assignments, vocab_size=4_000, documents=8):
     facts = CorpusFacts(
         sample=CorpusSample(raw=(), blocks=(), is_whole=False, note=""),
         scale=tokens / 1_000,
         about="about ",
-        document_words=np.full(8, 100),
-        document_sentences=np.full(8, 5),
+        document_words=np.full(documents, 100),
+        document_sentences=np.full(documents, 5),
         duplicates=0,
         similar=0.0,
         letters={},
@@ -38,6 +38,12 @@ def test_steps_and_evaluations_follow_from_what_is_set():
     assert large["steps"] * 256 == pytest.approx(free["steps"] * free["batch_size"], rel=0.05)
     short = proposed(1e8, "train.size=tiny", "train.steps=500")[0]["train"]
     assert (short["steps"], short["eval_every"]) == (500, 25)
+
+
+def test_a_single_document_has_no_random_next_sentence():
+    settings, reasons = proposed(1_000, documents=1)
+    assert settings["preprocess"]["pair_task"] == "none"
+    assert reasons["preprocess"]["pair_task"] == "random sentences need another document"
 
 
 def test_comments_say_why():

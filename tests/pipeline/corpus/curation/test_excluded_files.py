@@ -108,3 +108,12 @@ def test_patterns_that_match_nothing_or_the_corpus_are_refused(here):
         read("a.txt", "*.txt", corpus=["b.txt"])
     with pytest.raises(UsageError, match=r"--exclude b\.txt: b\.txt is also a file of --input"):
         read("b.txt", corpus=[str(here / "*.txt")])
+
+
+@pytest.mark.parametrize("name", ["one.tsv", "one.csv"])
+def test_a_single_row_is_a_text_though_it_may_be_a_header(here, name):
+    mark = "\t" if name.endswith("tsv") else ","
+    (here / name).write_text(f"{ANSWER}{mark}1\n")
+    excluded, warnings = read(name)
+    assert warnings == []
+    assert places_of(excluded, f"It was {ANSWER} who came") != [None]

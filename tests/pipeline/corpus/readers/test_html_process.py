@@ -4,7 +4,7 @@ import codecs
 
 import pytest
 
-from pipeline.corpus.readers.html_process import decode
+from pipeline.corpus.readers.html_process import decode, load_extractor
 
 pytest.importorskip("resiliparse")
 
@@ -51,3 +51,24 @@ def test_a_page_in_no_encoding_that_it_names_raises(charset):
     with pytest.raises(UnicodeDecodeError) as raised:
         decode(b"caf\xe9 \xff x \xa0", charset)
     assert raised.value.encoding == charset
+
+
+LONG = "It rained for {} days, and the old bridge over the river was closed."
+
+
+@pytest.mark.parametrize("body", ["{}", "<main>{}</main>", "<div class=text><div>{}</div></div>"])
+def test_lists_of_sentences_are_main_text(body):
+    """The extractor takes any list close to <body> for navigation."""
+    items = "".join(f"<li>{LONG.format(n)} <a href=x>More</a></li>" for n in (2, 3, 4))
+    menu = "".join(f"<li><a href=x>Page {n} of the town.</a></li>" for n in (5, 6, 7))
+    page = f"<p>{LONG.format(1)}</p><ul>{items}</ul><p>{LONG.format(8)}</p><ul>{menu}</ul>"
+    text = load_extractor("resiliparse")(f"<html><body>{body.format(page)}</body></html>")
+    places = [text.find(LONG.format(n)) for n in (1, 2, 3, 4, 8)]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert "Page 6" not in text
+
+
+@pytest.mark.parametrize("html", ["", "<ul></ul>", "<p>a", "<ul><li>" * 200 + "It rained all day."])
+def test_pages_without_text_are_extracted(html):
+    assert isinstance(load_extractor("resiliparse")(html), str)

@@ -290,6 +290,15 @@ def test_other_formats_that_are_sent_as_html_are_none(tmp_path):
         b'[{"a": "<b>"}]',
         b"body { color: red } .x { margin: 0 }",
         b'<?xml version="1.0"?>\n<rss><channel><title>News</title></channel></rss>',
+        b"\x89PNG\r\n\x1a\n" + bytes(90),
+        b"PK\x03\x04\x14" + bytes(90),
+        b"GIF89a<b>",
+        bytes(8) + b"ftypmp42<b>",
+        b"{\\rtf1\\ansi The bridge was closed.}",
+        b"BEGIN:VCALENDAR\nSUMMARY:The bridge was closed.\nEND:VCALENDAR",
+        b"[1, 2, 3]",
+        b"jQuery(document).ready(function($){ alert('x'); });",
+        b"/* c */ !function(e,t){e.x=t}(window,1);",
     ]
     found = check_reader(tmp_path, "a.warc", b"".join(map(response, [*others, page(0)])))
     assert found.documents == [sentence(0)]
