@@ -32,6 +32,7 @@ _LONGEST_TEXT, _LONGEST_CELL = 600, 80
 # Characters that half of a wide screen holds, and those that the padding of a cell takes: 33rem, at
 # some 0.5rem a character.
 _HALF_SCREEN, _PADDING = 65, 3
+_LONG_NAME = 20  # characters; as wide as a tile
 _NUMBER = ' class="number"'
 GENERATOR = '<meta name="generator" content="bert-pipeline'
 """The beginning of what a page is known by again."""
@@ -186,10 +187,16 @@ def tiles_html(tiles: Mapping[str, str], *, chosen: str | None = None) -> str:
     frame = ' class="chose"'
     cells = "".join(
         f"<div{frame if name == chosen else ''}>"
-        f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>"
+        f"<dt>{breakable(name)}</dt><dd>{escape(text)}</dd></div>"
         for name, text in tiles.items()
     )
     return f'<dl class="metrics">{cells}</dl>\n' if cells else ""
+
+
+def breakable(name: str) -> str:
+    """Escape a name; a long one may be broken at its underscores, not within a word."""
+    text = escape(name)
+    return text.replace("_", "_<wbr>") if len(name) > _LONG_NAME else text
 
 
 def folded(summary: str, content: str, attributes: str = "") -> str:

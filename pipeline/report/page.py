@@ -33,6 +33,7 @@ from pipeline.report.artifact import (
     setting_facts,
 )
 from pipeline.report.document import (
+    breakable,
     folded,
     html_document,
     preformatted,
@@ -215,7 +216,7 @@ def _metrics(results: TaskResults, chosen_by: str | None) -> str:
     causes = [] if ceiling is None else [each["cause"] for each in ceiling["causes"]]
     cells = "".join(
         f"<div{chosen if name == chosen_by else ''}>"
-        f"<dt>{escape(name)}</dt><dd>{escape(results.shown(name))}"
+        f"<dt>{breakable(name)}</dt><dd>{escape(results.shown(name))}"
         f"{_at_best(ceiling, name) if causes else ''}</dd></div>"
         for name in results.metrics
     )

@@ -58,7 +58,7 @@ def _scored(
         y_title="cosine",
         x=scores[drawn],
         y=cosines[drawn],
-        note=f"{tally}Only the order counts for `spearman`, not the scale of the scores.",
+        note=f"{tally}Only the order counts for spearman, not the scale of the scores.",
     )
     yield histogram("Cosines", "cosine", "pairs", cosines)
     by_score, by_cosine = map(_places, (scores, cosines))

@@ -5,7 +5,13 @@ import pytest
 from behavior.pages import check_page
 
 from bert_tf.tasks.base.report_sections import HistogramSection, Mark, MatrixSection, TableSection
-from pipeline.report.document import html_document, marked_html, section_html, table_html
+from pipeline.report.document import (
+    html_document,
+    marked_html,
+    section_html,
+    table_html,
+    tiles_html,
+)
 
 
 @pytest.mark.parametrize(("kind", "shown"), [("fraction", "0.9250"), ("percent", "92.50")])
@@ -80,3 +86,9 @@ def test_paper_is_white_whatever_the_screen():
     html = html_document("T", [], command="c")
     assert "@media print" in html
     assert "@media (prefers-color-scheme" not in html, "of screens only"
+
+
+def test_long_names_of_tiles_break_at_underscores():
+    html = tiles_html({"exact_match_unanswerable": "1", "macro_f1": "2"})
+    assert "exact_<wbr>match_<wbr>unanswerable" in html
+    assert "macro_f1" in html
