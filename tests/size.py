@@ -51,7 +51,7 @@ BUDGETS = {
     "pipeline/corpus/curation": Budget(1290, 100),
     "pipeline/vocabulary": Budget(930, 100),
     "pipeline/examples": Budget(800, 100),
-    "pipeline/scoring, pipeline/embedding": Budget(2450, 100),
+    "pipeline/scoring, pipeline/embedding": Budget(2530, 100),
     "pipeline/jobs": Budget(2520, 100),
     "pipeline/report, pipeline/trying": Budget(4740, 100),
     "pipeline/proposal, pipeline/demo": Budget(1120, 100),

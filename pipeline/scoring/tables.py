@@ -183,16 +183,7 @@ def _kept_names(
         named: see `list_tables`.
         output: the folder, for the message.
     """
-    by_file: dict[str, dict[str, str]] = {}
-    for name, path in named.items():
-        by_file.setdefault(PurePosixPath(path).name, {})[path] = name
-    found: dict[str, str] = {}
-    for source in sources:
-        earlier = by_file.get(PurePosixPath(source).name, {})
-        same = (name for path, name in earlier.items() if _may_be_same(source, path))
-        name = earlier.get(source) or next(same, None)
-        if name is not None and name not in found.values():
-            found[source] = name
+    found = _earlier_names(sources, named)
     taken = {*named, *found.values()}
     for source, name in zip(sources, names, strict=True):
         if source in found:
@@ -208,13 +199,50 @@ def _kept_names(
     return [found[source] for source in sources]
 
 
-def _may_be_same(one: str, other: str) -> bool:
-    """Whether paths may name one file, a relative and an absolute one, or from two folders.
+def _earlier_names(sources: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of those inputs that an earlier run had, by their paths now.
 
+    Equal paths come first: `/archive/x/a.csv` ends like `x/a.csv`, which is another file if it is
+    an input, too. Of the others, a path that ends like an earlier one is taken for it, of several
+    earlier ones for that with the most folders in common; unless other inputs end like it as well,
+    since the output of the wrong one would be replaced.
+    """
+    earlier = {_absolute(path): name for name, path in named.items()}
+    found = {
+        source: earlier[_absolute(source)] for source in sources if _absolute(source) in earlier
+    }
+    used = set(found.values())
+    by_file: dict[str, list[tuple[str, str]]] = {}
+    for name, path in named.items():
+        if name not in used:
+            by_file.setdefault(PurePosixPath(path).name, []).append((name, path))
+    claims: dict[str, list[str]] = {}
+    for source in sources:
+        if source in found:
+            continue
+        similar = [
+            (_common_parts(source, path), name)
+            for name, path in by_file.get(PurePosixPath(source).name, [])
+        ]
+        count, name = max(similar, default=(0, ""))
+        if count:
+            claims.setdefault(name, []).append(source)
+    return found | {claimed[0]: name for name, claimed in claims.items() if len(claimed) == 1}
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.normpath(Path(path).absolute())
+
+
+def _common_parts(one: str, other: str) -> int:
+    """Return how many parts paths have in common that may name one file; 0 if they cannot.
+
+    A relative and an absolute path may, or paths from two folders: one ends like all of the other.
     A name without a folder may be that of any file.
     """
     shorter, longer = sorted((_named_parts(one), _named_parts(other)), key=len)
-    return len(shorter) > 1 and longer[len(longer) - len(shorter) :] == shorter
+    is_end = longer[len(longer) - len(shorter) :] == shorter
+    return len(shorter) if is_end and len(shorter) > 1 else 0
 
 
 def _named_parts(path: str) -> list[str]:

@@ -89,3 +89,27 @@ def test_outputs_never_replace_inputs(tmp_path, write):
     with pytest.raises(UsageError, match="format unknown"):
         (tmp_path / "a.txt").write_text("text\n")
         list_tables((str(tmp_path / "a.txt"),), str(tmp_path / "out.csv"))
+
+
+def test_a_path_that_ends_like_an_earlier_one_does_not_take_its_name(tmp_path, write, monkeypatch):
+    write("archive/x/a.csv", "x/a.csv")
+    monkeypatch.chdir(tmp_path)
+
+    def names(*inputs: str, **named: str) -> dict[str, str]:
+        earlier = {f"{name}.csv": path for name, path in named.items()}
+        tables, _ = list_tables(inputs, "out", named=earlier)
+        return {table.source: table.name for table in tables}
+
+    archived, own = str(tmp_path / "archive/x/a.csv"), str(tmp_path / "x/a.csv")
+    # The archived one sorts first.
+    for path in ("x/a.csv", own, "./x/a.csv"):
+        assert names(archived, path, a="x/a.csv") == {archived: "archive/x/a.csv", path: "a.csv"}
+        assert names(archived, path, a="x/a.csv", b=archived) == {archived: "b.csv", path: "a.csv"}
+    # From another folder: one is the earlier file, two may both be.
+    assert names(archived, a="../x/a.csv") == {archived: "a.csv"}
+    assert "a.csv" not in names(archived, own, a="../x/a.csv").values()
+    # The longer end is the more likely.
+    assert names(archived, own, a="../x/a.csv", b="../archive/x/a.csv") == {
+        archived: "b.csv",
+        own: "a.csv",
+    }
