@@ -189,7 +189,7 @@ def _update(job: Scoring, check_held: Callable[[], None]) -> dict[str, Any]:
         job,
         plan=update.plan,
         kept=update.kept,
-        kept_rejects=rejects_of(folder, update.kept),
+        kept_rejects=rejects_of(folder, before, update.kept),
         kept_drift=kept_drift(before, update.kept),
     ).with_engine(before)
     if before is not None:

@@ -62,10 +62,20 @@ def named_inputs(before: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def kept_drift(before: Mapping[str, Any] | None, kept: Sequence[ScoredTable]) -> dict[str, Drift]:
-    """Return what the last finished run says of the rows of kept tables, by their paths."""
-    known = {each["source"]: each for each in (before or {}).get("drift", [])}
-    sources = (table.source for table in kept)
-    return {source: Drift.from_json(known[source]) for source in sources if source in known}
+    """Return what the last finished run says of the rows of kept tables, by their paths now."""
+    sources = _sources_now(before, kept)
+    known = ((str(Path(each["source"])), each) for each in (before or {}).get("drift", []))
+    return {sources[path]: Drift.from_json(each) for path, each in known if path in sources}
+
+
+def _sources_now(before: Mapping[str, Any] | None, kept: Sequence[ScoredTable]) -> dict[str, str]:
+    """Return the paths of kept tables by those of the last finished run, as the manifest has them.
+
+    A file may be named by a relative path in one run and an absolute one in the next; its output
+    has the same name.
+    """
+    earlier = named_inputs(before)
+    return {earlier[table.name]: table.source for table in kept if table.name in earlier}
 
 
 def plan_update(
@@ -119,13 +129,24 @@ def begin_update(folder: Path, before: Mapping[str, Any] | None) -> None:
     (folder / INPUTS).unlink(missing_ok=True)
 
 
-def rejects_of(folder: Path, kept: Sequence[ScoredTable]) -> tuple[Reject, ...]:
-    """Return the rejects of kept tables, which an update puts before its own."""
-    sources = {table.source for table in kept}
+def rejects_of(
+    folder: Path, before: Mapping[str, Any] | None, kept: Sequence[ScoredTable]
+) -> tuple[Reject, ...]:
+    """Return the rejects of kept tables, which an update puts before its own.
+
+    Args:
+        folder: the output.
+        before: manifest of the last finished run; None for none.
+        kept: the tables, by whose paths the rejects are named.
+    """
+    sources = _sources_now(before, kept)
     path = rejects_path(folder)
     if not manifest_path(folder).exists():  # an update was killed, which may have begun a new list
         path = folder / REJECTS_BEFORE_UPDATE
-    return tuple(each for each in read_rejects(path) if each.source in sources)
+    known = ((str(Path(each.source)), each) for each in read_rejects(path))
+    return tuple(
+        dataclasses.replace(each, source=sources[name]) for name, each in known if name in sources
+    )
 
 
 def end_update(folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 import io
 import json
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from constant_engine import CONSTANT
@@ -16,7 +18,7 @@ from pipeline.cli.preflight import check_request
 from pipeline.jobs import scoring
 from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.rejects import RejectLimit
-from pipeline.scoring import running
+from pipeline.scoring import running, updating
 
 TASK = {"task": "classification", "labels": ["fine"], "columns": {"text": "text", "label": "l"}}
 
@@ -187,6 +189,26 @@ def test_outputs_keep_their_names_when_files_of_the_same_name_are_added(night, m
     }
     night.run(input=inputs)
     assert "nothing to do" in night.said.getvalue()
+
+
+def test_kept_files_keep_rejects_and_drift_under_another_path(night, monkeypatch):
+    night.write("a.csv", "x", '"" y')
+    night.run(input=[str(night.place / "new" / "*.csv")])
+    path = night.place / "scored" / "manifest.json"
+    before = json.loads(path.read_text())
+    drift = {"rows": 1, "rows_needed": 0, "differences": []}
+    before["drift"] = [{**drift, "source": str(night.place / "new" / "a.csv")}]
+    table = SimpleNamespace(name="a.csv", source="./new/a.csv")
+    assert list(updating.kept_drift(before, [table])) == ["./new/a.csv"]
+    monkeypatch.chdir(night.place)
+    for number, folder in enumerate(("new", "./new", str(night.place / "new"), "new")):
+        night.write(f"b{number}.csv", "z")
+        manifest = night.run(input=[f"{folder}/*.csv"])
+        assert manifest["counts"]["rows_out"] == 1
+        [reject] = (night.place / "scored" / "rejects.jsonl").read_text().splitlines()
+        [kept] = [each for each in manifest["files"]["kept"] if each.endswith("a.csv")]
+        assert json.loads(reject)["source"] == kept
+        assert (json.loads(reject)["line"], Path(kept)) == (3, Path(folder) / "a.csv")
 
 
 def test_manifest_and_page_say_which_files_were_scored(night):
