@@ -377,7 +377,7 @@ class Scoring(TableJob):
             write_rejects(path, [*self.kept_rejects, *read_rejects(path)])
         record.made = [(table.output, f"{table.source} with predictions") for table in plan.tables]
         page = report_path(self.config.output)
-        kept = {table.source: self.kept_drift.get(table.source) for table in self.kept}
+        kept = {table.name: self.kept_drift.get(table.source) for table in self.kept}
         write_text_atomically(page, page_of_scores(self.config, plan, counts, drift, kept))
         record.made.append((str(page), "labels, probabilities, drift and rows to look at"))
 

@@ -16,6 +16,7 @@ from pipeline.report.rows.scored_sections import ExplainedRow, ScoredFile, score
 from pipeline.scoring.join import ScoringCounts, numbered_parts, scores_of
 from pipeline.scoring.label_next import STEPS, MarkedRow
 from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.tables import ScoredTable
 
 _EXPLAINED = "explained.json"  # beside the parts, from the join to the page
 
@@ -45,11 +46,12 @@ def page_of_scores(
         plan: of the job.
         counts: of its rows.
         drift: of its inputs, by path.
-        kept: the same of inputs that an update left as they were; None where it is unknown.
+        kept: the same of inputs that an update left as they were, by the names of their outputs in
+            the folder; None where it is unknown.
     """
     files = [
         ScoredFile(
-            source=name_of(table.source),
+            source=_shown_name(table),
             drift=drift.get(table.source),
             scores=scores_of(table, plan),
         )
@@ -78,8 +80,7 @@ def page_of_scores(
         )
     # Names without their folders: the page is the same wherever the job ran.
     title = f"{name_of(config.output)}: scored by {name_of(config.model)}"
-    earlier = {name_of(source): found for source, found in kept.items()}
-    return scored_page(title, facts, files, uncertain, explained, earlier)
+    return scored_page(title, facts, files, uncertain, explained, kept)
 
 
 def name_of(path: str) -> str:
@@ -87,9 +88,14 @@ def name_of(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
+def _shown_name(table: ScoredTable) -> str:
+    """Name an input by its output in the folder, since several may have the same last part."""
+    return table.name or name_of(table.source)
+
+
 def _file_of(row: MarkedRow, plan: ScoringPlan) -> str:
     """Name the file of a row, if there are several."""
-    return name_of(plan.tables[row.table].source) if len(plan.tables) > 1 else ""
+    return _shown_name(plan.tables[row.table]) if len(plan.tables) > 1 else ""
 
 
 def _example(row: MarkedRow, plan: ScoringPlan) -> Example:

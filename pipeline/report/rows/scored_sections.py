@@ -27,7 +27,7 @@ class ScoredFile:
     """What is shown of one input.
 
     Attributes:
-        source: its path.
+        source: its name, without folders that all inputs share.
         drift: how it compares with the training rows; None if that is unknown.
         scores: int64 [bins], rows by the probability of their prediction; None without any.
     """

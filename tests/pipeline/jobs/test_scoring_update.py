@@ -227,6 +227,19 @@ def test_manifest_and_page_say_which_files_were_scored(night):
     assert "Files of earlier runs" in page and "a.csv" in page
 
 
+def test_the_page_names_files_of_one_name_by_their_folders(night):
+    for folder in "xyz":
+        (night.place / folder).mkdir()
+        night.write(f"../{folder}/a.csv", folder)
+    night.run(input=[str(night.place / "[xy]" / "*.csv")])
+    page = (night.place / "scored" / "report.html").read_text()
+    assert "x/a.csv" in page and "y/a.csv" in page
+    night.run(input=[str(night.place / "[xyz]" / "*.csv")])
+    earlier = (night.place / "scored" / "report.html").read_text().partition("Files of earlier")[2]
+    assert "x/a.csv" in earlier and "y/a.csv" in earlier
+    assert "z/a.csv" not in earlier
+
+
 def test_another_config_and_a_single_file_are_refused(night):
     night.write("a.csv", "x")
     night.run()
