@@ -100,7 +100,8 @@ def clean_lines(
     """
     table = cleaning_table(controls="controls" in steps, whitespace="whitespace" in steps)
     columns = measure_columns(data, starts, stops) if has_columns else no_columns(len(starts))
-    return CleanLines(*_clean(data, starts, stops, table), columns)
+    cleaned, offsets, fault_positions, may_need_composition = _clean(data, starts, stops, table)
+    return CleanLines(cleaned, offsets, fault_positions, may_need_composition, columns)
 
 
 def find_blank_lines(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:

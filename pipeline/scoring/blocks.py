@@ -413,7 +413,10 @@ def _rejected_rows(block: TableBlock) -> list[tuple[str, dict[str, Any]]]:
 def _names_of_rows(block: TableBlock) -> dict[str, list[Any]]:
     """Return `numbers` and `ids` of a block as far as rows have any, see `RowBlock`."""
     places = [block.places.at(line) for line in block.lines]
-    names = {"numbers": [each.row for each in places], "ids": [each.id for each in places]}
+    names: dict[str, list[Any]] = {
+        "numbers": [each.row for each in places],
+        "ids": [each.id for each in places],
+    }
     return {name: values for name, values in names.items() if any(values)}
 
 

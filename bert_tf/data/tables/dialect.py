@@ -78,14 +78,13 @@ class TableDialect:
 
         Of sections without `max_table_megabytes` it has the default, without `id_column` no ids.
         """
-        is_table = isinstance(config, TableSection)
-        table = config if is_table else TableSection
+        table = config if isinstance(config, TableSection) else None
         return cls(
             encoding=config.encoding,
             has_header=config.header,
             max_row_characters=config.max_row_characters,
-            max_table_megabytes=table.max_table_megabytes,
-            id_column=table.id_column if is_table else NO_IDS,
+            max_table_megabytes=(table or TableSection).max_table_megabytes,
+            id_column=table.id_column if table else NO_IDS,
         )
 
     def check_has_names(self, path: str | Path, why: str) -> None:

@@ -371,7 +371,9 @@ def _id_column(
     if name is not None or not ("://" in str(path) or Path(path).is_file()):
         return name
     block = first_rows(path, dialect, opener)
-    return block and likely_id_column(block.columns, block.rows, {*needed, *not_ids})
+    if block is None:
+        return None
+    return likely_id_column(block.columns, block.rows, {*needed, *not_ids})
 
 
 class RowCounter:

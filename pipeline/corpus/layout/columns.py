@@ -43,7 +43,7 @@ class Columns(NamedTuple):
     indents: np.ndarray  # int64, columns before the text
     places: np.ndarray  # int8, values of `Place`
 
-    def select(self, lines: np.ndarray) -> Columns:
+    def select(self, lines: np.ndarray | slice) -> Columns:
         """Choose lines by a mask or their numbers."""
         return Columns(self.indents[lines], self.places[lines])
 

@@ -14,10 +14,10 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from resiliparse.parse.html import DOMNode, HTMLTree
+    from resiliparse.parse.html import ElementNode, HTMLTree
 
 OUT_OF_MEMORY = 3  # exit status
 TEXT, BAD_ENCODING, BROKEN = b"T", b"E", b"B"  # how answers begin
@@ -65,28 +65,28 @@ def _keep_lists(tree: HTMLTree) -> None:
     """
     lists = list(tree.body.query_selector_all("ul")) if tree.body else []
     for items in [each for each in lists if _has_sentences(each)]:
-        for item in list(items.child_nodes):
+        for item in list(items.children):
             if item.tag == "li":
                 _rename(tree, item, "p")
         _rename(tree, items, "div")
 
 
-def _rename(tree: HTMLTree, element: DOMNode, name: str) -> None:
-    other = tree.create_element(name)
+def _rename(tree: HTMLTree, element: ElementNode, name: str) -> None:
+    other = cast("ElementNode", tree.create_element(name))
     for attribute in element.attrs:
-        other.setattr(attribute, element.getattr(attribute))
+        other.setattr(attribute, element.getattr(attribute) or "")
     for child in list(element.child_nodes):
         other.append_child(child)
-    element.parent.replace_child(other, element)
+    element.replace_with(other)
 
 
-def _has_sentences(items: DOMNode) -> bool:
+def _has_sentences(items: ElementNode) -> bool:
     """Whether sentences end in at least half of a list's items, and links are less than half."""
-    texts = [item.text for item in items.get_elements_by_tag_name("li")]
+    texts = [item.text or "" for item in items.get_elements_by_tag_name("li")]
     sentences = [text for text in texts if len(text) >= _SENTENCE and _END.search(text)]
     if not texts or 2 * len(sentences) < len(texts):
         return False
-    links = sum(len(link.text) for link in items.get_elements_by_tag_name("a"))
+    links = sum(len(link.text or "") for link in items.get_elements_by_tag_name("a"))
     return 2 * links < sum(map(len, texts))
 
 
