@@ -21,7 +21,6 @@ from bert_tf.data.tables.rejects import Reject, read_rejects, write_rejects
 from bert_tf.embeddings.settings import EMBEDDING, EmbedderSettings
 from bert_tf.engines.choice import ChosenEngine, measured_speeds, possible_engines, trial_candidates
 from bert_tf.engines.registry import exported_model
-from bert_tf.tasks.base.prediction_rows import Abstention
 from bert_tf.tasks.profile.drift import Drift
 from pipeline.beam.storage import list_stored, use_storage_options
 from pipeline.beam.stored_path import path_of
@@ -36,7 +35,7 @@ from pipeline.outputs.manifest import (
 from pipeline.outputs.place import check_place
 from pipeline.report.rows.scored_page import page_of_scores, write_explained
 from pipeline.scoring.blocks import check_tables, first_texts
-from pipeline.scoring.join import ScoringCounts, drift_of, numbered_parts
+from pipeline.scoring.join import ScoringCounts, drift_of, numbered_parts, why_undecided
 from pipeline.scoring.label_next import MarkedRow, choose_marked, read_line, rewrite_parts
 from pipeline.scoring.output_rows import with_last_cell
 from pipeline.scoring.parts import Fact
@@ -339,27 +338,17 @@ class Scoring(TableJob):
             f"gradients of the exported weights in float32"
         )
 
-    def _undecided(self, record: JobRecord, abstention: Abstention, counts: ScoringCounts) -> str:
-        """Say what rows without a label have, and note how many are far."""
-        low = f"a probability below {abstention.below:g}"
-        if abstention.beyond is None:
-            return low
-        record.counts[Fact.FAR.value] = counts.sums[Fact.FAR]
-        far = (
-            f"a text farther from the training rows ({counts.sums[Fact.FAR]:,}, beyond "
-            f"{abstention.beyond:.4g}) than {self.config.abstain_far:g} of the evaluation rows"
-        )
-        return f"{low}, or {far}," if abstention.below > 0 else far
-
     def report(self, record: JobRecord, plan: ScoringPlan, counts: ScoringCounts) -> None:
         assert self.engine is not None
         if plan.abstention is not None:
             record.counts[Fact.ABSTAINED.value] = counts.sums[Fact.ABSTAINED]
+            if plan.abstention.beyond is not None:
+                record.counts[Fact.FAR.value] = counts.sums[Fact.FAR]
             decided = counts.rows_scored - counts.sums[Fact.ABSTAINED]
             record.console.info(
                 f"decided: {decided:,} of {quantity(counts.rows_scored, 'row')} (coverage "
                 f"{decided / max(counts.rows_scored, 1):.4f}); the others have "
-                f"{self._undecided(record, plan.abstention, counts)} and no label"
+                f"{why_undecided(plan.abstention, self.config.abstain_far, counts)}, and no label"
             )
         self._report_label_sets(record, plan, counts)
         drift = self._report_drift(record, plan)

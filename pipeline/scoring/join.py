@@ -24,6 +24,7 @@ from bert_tf.data.tables.formats.parquet import is_view, open_parquet, read_batc
 from bert_tf.data.tables.rejects import read_rejects
 from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
 from bert_tf.tasks.base.declaration import FieldKind
+from bert_tf.tasks.base.prediction_rows import Abstention
 from bert_tf.tasks.profile.drift import Counts, Drift
 from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import TableSummary, read_summary
@@ -214,6 +215,24 @@ class ScoringCounts:
     def rows_scored(self) -> int:
         """Rows that were not rejected; of these `--label-next` writes only some."""
         return self.rows_in - sum(self.rejected.values())
+
+
+def why_undecided(abstention: Abstention, share: float | None, counts: ScoringCounts) -> str:
+    """Say what rows have whose predictions are left out.
+
+    Args:
+        abstention: both limits.
+        share: of the evaluation rows, that are nearer than far texts; see `--abstain-far`.
+        counts: of the rows.
+    """
+    low = f"a probability below {abstention.below:g}"
+    if abstention.beyond is None or share is None:
+        return low
+    far = (
+        f"a text farther from the training rows ({counts.sums[Fact.FAR]:,}, beyond "
+        f"{abstention.beyond:.4g}) than {share:g} of the evaluation rows"
+    )
+    return f"{low}, or {far}" if abstention.below > 0 else far
 
 
 def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:

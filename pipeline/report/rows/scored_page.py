@@ -13,8 +13,9 @@ from bert_tf.data.tables.places import Place
 from bert_tf.tasks.base.report_sections import Example, example_at, shown_texts
 from bert_tf.tasks.profile.drift import Drift
 from pipeline.report.rows.scored_sections import ExplainedRow, ScoredFile, scored_page
-from pipeline.scoring.join import ScoringCounts, numbered_parts, scores_of
+from pipeline.scoring.join import ScoringCounts, numbered_parts, scores_of, why_undecided
 from pipeline.scoring.label_next import STEPS, MarkedRow
+from pipeline.scoring.parts import Fact
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
@@ -70,7 +71,9 @@ def page_of_scores(
     rejected = sum(counts.rejected.values())
     facts = [f"{quantity(counts.rows_scored, 'row')} scored, {rejected:,} rejected"]
     if plan.abstention is not None:
-        facts.append(f"predictions with a probability below {plan.abstention.below:g} are left out")
+        undecided = quantity(counts.sums[Fact.ABSTAINED], "prediction")
+        why = why_undecided(plan.abstention, config.abstain_far, counts)
+        facts.append(f"{undecided} left out, of rows with {why}")
     if kept:
         number, others = quantity(len(plan.tables), "file"), quantity(len(kept), "other file")
         stay = "stays" if len(kept) == 1 else "stay"
