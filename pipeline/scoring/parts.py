@@ -155,6 +155,27 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
         plan.marked.write(part, lines, written, scored.predicted, block.texts, places)
     if plan.abstention is not None:
         facts[Fact.ABSTAINED] = abstained
+    facts |= _facts_of(scored, plan, added, predicted)
+    finish_part(scored, plan, rows_out=len(lines), rejects=rejects, facts=facts)
+
+
+def _facts_of(
+    scored: ScoredBlock,
+    plan: ScoringPlan,
+    added: Sequence[Mapping[str, Any]],
+    predicted: Mapping[str, np.ndarray],
+) -> dict[str, Any]:
+    """Return the facts on the rows of a block and what is predicted for them.
+
+    Args:
+        scored: the rows and their predictions.
+        plan: which facts are noted.
+        added: cells of each row.
+        predicted: outputs by name, of each row as it is in the table.
+    """
+    block = scored.block
+    table = plan.tables[block.reference.table]
+    facts: dict[str, Any] = {}
     if plan.columns.label_sets is not None:
         sizes = [len(cells[plan.columns.set_name]) for cells in added]
         facts |= {Fact.SET_LABELS: sum(sizes), Fact.SETS_EMPTY: sizes.count(0)}
@@ -175,7 +196,7 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     untagged = predicted.get(WORDS_WITHOUT_TOKENS)
     if untagged is not None:
         facts[Fact.WORDS_WITHOUT_TOKENS] = int(untagged.sum())
-    finish_part(scored, plan, rows_out=len(lines), rejects=rejects, facts=facts)
+    return facts
 
 
 def abstain(
