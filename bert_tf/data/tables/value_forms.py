@@ -112,16 +112,31 @@ _NEGATION = re.compile(
 )
 
 
-def _truths(found: Collection[str]) -> dict[str, str] | None:
-    """Return 0 or 1 by word, if two words in lower case say no and yes; else None.
+# Words of one text beside another, whose negation says that the two do not match
+_MATCHING = frozenset(
+    (
+        *("match", "matches", "matched", "matching", "duplicate", "duplicates", "duplicated"),
+        *("dup", "relevant", "relevance", "same", "similar", "equivalent", "equal", "identical"),
+        *("paraphrase", "paraphrases", "related", "correct", "entailment", "entailed", "entails"),
+        *("answer", "synonym", "synonyms", "synonymous", "consistent"),
+    )
+)
 
-    The second may be the first with a negation: `not_duplicate` and `duplicate`, `irrelevant` and
-    `relevant`.
+
+def _truths(found: Collection[str]) -> dict[str, str] | None:
+    """Return 0 or 1 by word, if two words in lower case say no and yes; else None."""
+    if any(set(found) == set(pair) for pair in _PAIRS_OF_TRUTHS):
+        return {word: _TRUTHS[word] for word in found}
+    return None
+
+
+def _negations(found: Collection[str]) -> dict[str, str] | None:
+    """Return 0 or 1 by word, if one of two in lower case negates the other; else None.
+
+    Such are `not_duplicate` and `duplicate`, `irrelevant` and `relevant`, `informal` and `formal`.
     """
     if len(found) != 2:
         return None
-    if any(set(found) == set(pair) for pair in _PAIRS_OF_TRUTHS):
-        return {word: _TRUTHS[word] for word in found}
     for word in found:
         negated = _NEGATION.fullmatch(word)
         if negated and negated[1] in found:
@@ -129,10 +144,16 @@ def _truths(found: Collection[str]) -> dict[str, str] | None:
     return None
 
 
+def _words_of_column(values: Iterable[Any]) -> set[str]:
+    """Return the different values in lower case, without blanks."""
+    return {cell_text(value).strip().lower() for value in values} - {"", *GAPS}
+
+
 def numbers_of_truths(cells: Sequence[str]) -> list[str]:
     """Write `True`, `no`, `not_duplicate` and the like as 1 and 0, if all cells are such words."""
     lower = [cell.strip().lower() for cell in cells]
-    numbers = _truths(set(lower)) or _TRUTHS
+    words = set(lower)
+    numbers = _truths(words) or _negations(words) or _TRUTHS
     if not all(cell in numbers and any(map(str.isalpha, cell)) for cell in lower):
         return list(cells)
     return [numbers[cell] for cell in lower]
@@ -140,7 +161,21 @@ def numbers_of_truths(cells: Sequence[str]) -> list[str]:
 
 def are_truths(values: Iterable[Any]) -> bool:
     """Whether values say yes and no: `0` and `1`, `True` and `False`, `y` and `n`; blanks aside."""
-    return _truths({cell_text(value).strip().lower() for value in values} - {"", *GAPS}) is not None
+    return _truths(_words_of_column(values)) is not None
+
+
+def are_negations(values: Iterable[Any], *, of_any_word: bool) -> bool:
+    """Whether values are a word and its negation; blanks aside.
+
+    Args:
+        values: of a column.
+        of_any_word: also of words that do not speak of matching, such as `formal` and `informal`.
+    """
+    numbers = _negations(_words_of_column(values))
+    if numbers is None:
+        return False
+    base = next(word for word, number in numbers.items() if number == "1")
+    return of_any_word or not _MATCHING.isdisjoint(re.split(r"[\W_]+", base))
 
 
 _CLASSES_OF_PAIRS = frozenset(("entailment", "neutral", "contradiction", "entails", "contradicts"))

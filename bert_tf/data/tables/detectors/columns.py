@@ -7,12 +7,15 @@ that are all taken as matches have a column that says which of them match.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import shortened
 from bert_tf.data.tables.judged import Detector, Found, ReadValues, Severity
 from bert_tf.data.tables.value_forms import (
     are_classes_of_pairs,
+    are_negations,
     are_scores,
     are_truths,
     is_split,
@@ -48,12 +51,23 @@ def _unused_second_text(values: ReadValues) -> Found | None:
     return {"first": repr(first), "second": repr(second), "column": second}
 
 
+def _is_judgment(name: str) -> bool:
+    """Whether a name, or its last word, is usual for what people say of pairs."""
+    last_word = re.split(r"[\W_]+", name.lower())[-1]
+    return not _NAMES_OF_JUDGMENTS.isdisjoint((name.lower(), last_word))
+
+
+def _say_no(name: str, cells: Sequence[Any]) -> bool:
+    """Whether a column says yes and no, in its cells or by its name and a word with a negation."""
+    return are_truths(cells) or are_negations(cells, of_any_word=_is_judgment(name))
+
+
 def _judged_pairs(values: ReadValues) -> Found | None:
     """Find a column that says which pairs match, though all are taken as matches."""
     if not values.pairs_match:
         return None
     for name, cells in values.others.items():
-        if are_truths(cells) and not is_split(name, cells):
+        if _say_no(name, cells) and not is_split(name, cells):
             return {"quoted": repr(name), "column": name, **_text_columns(values)}
     return None
 
@@ -73,13 +87,11 @@ def _scored_pairs(values: ReadValues) -> Found | None:
     if not values.pairs_match:
         return None
     for name, cells in values.others.items():
-        if are_truths(cells) or are_classes_of_pairs(cells):
+        if _say_no(name, cells) or are_classes_of_pairs(cells):
             continue  # judged or classified pairs, or a split
-        last_word = re.split(r"[\W_]+", name.lower())[-1]
-        is_judgment = bool({name.lower(), last_word} & _NAMES_OF_JUDGMENTS)
         kinds = {str(cell).strip().lower() for cell in cells if cell not in (None, "")}
         has_scores = are_scores(cells) and not _NOT_SCORES.fullmatch(name)
-        if len(kinds) > 1 and (is_judgment or has_scores or kinds == _OPPOSITES):
+        if len(kinds) > 1 and (_is_judgment(name) or has_scores or kinds == _OPPOSITES):
             return {"quoted": repr(name), "example": shortened(sorted(kinds)[0])}
     return None
 

@@ -134,6 +134,23 @@ def judged(column, cells):
     return rows(texts=texts, pairs_match=True, used=("anchor", "positive"), others=others)
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["formal", "informal"],
+        ["fiction", "nonfiction"],
+        ["direct", "indirect"],
+        ["human", "nonhuman"],
+        ["native", "non-native"],
+        ["Binary", "non-binary", ""],
+        ["door", "indoor"],
+        ["side", "inside"],
+    ],
+)
+def test_opposites_that_speak_of_no_match_raise_no_alarm(cells):
+    assert found(judged("register", cells * 20)) == []
+
+
 def encoded(form):
     texts = list(TEXTS)
     texts[3::9] = [form(text) for text in texts[3::9]]
@@ -292,6 +309,8 @@ DAMAGED = {
         judged("verdict", ["match", "no_match"] * 20),
         judged("verdict", ["dup", "not dup", None] * 20),
         judged("kind", ["relevant", "irrelevant"] * 20),
+        judged("kind", ["entailment", "not_entailment"] * 20),
+        judged("label", ["useful", "not useful"] * 20),
         judged("gleich", ["ja", "nein"] * 20),
         judged("same", ["是", "否"] * 20),
     ],
