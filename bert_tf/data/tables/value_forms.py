@@ -187,14 +187,13 @@ def are_classes_of_pairs(values: Iterable[Any]) -> bool:
     return len(found) > 1 and found <= _CLASSES_OF_PAIRS
 
 
-_SCORES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (0.0, 10.0), (0.0, 100.0))  # scales with fractions
-_MOST_GRADES = 6  # 0 to 5
+_SCORES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (0.0, 10.0))  # scales
 
 
 def are_scores(values: Iterable[Any]) -> bool:
-    """Whether values are numbers as of scores: fractions on a usual scale, or grades from 0 or 1.
+    """Whether values are numbers as of scores: fractions on a usual scale.
 
-    Lengths, years and numbers of rows are other whole numbers.
+    Whole numbers may be anything, such as annotators, lengths and years.
     """
     texts = [text for value in values if (text := cell_text(value).strip()).lower() not in GAPS]
     try:
@@ -204,7 +203,7 @@ def are_scores(values: Iterable[Any]) -> bool:
     if len(numbers) < 2 or not all(map(math.isfinite, numbers)):
         return False
     if all(map(float.is_integer, numbers)):
-        return min(numbers) in (0, 1) and max(numbers) < _MOST_GRADES
+        return False
     return any(low <= min(numbers) and max(numbers) <= high for low, high in _SCORES)
 
 

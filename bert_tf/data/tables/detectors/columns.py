@@ -25,11 +25,15 @@ from bert_tf.data.tables.value_forms import (
 _NAMES_OF_JUDGMENTS = frozenset(  # names, and last words of names
     (
         *("score", "similarity", "label", "labels", "duplicate", "match", "relevance", "quality"),
-        *("paraphrase", "target", "class", "y", "judgment", "rating"),
+        *("paraphrase", "target", "class", "y", "judgment", "rating", "grade", "relatedness"),
     )
 )
 _OPPOSITES = {"positive", "negative"}
-_NOT_SCORES = re.compile(r"(.*[\W_])?(id|idx|index|nr|no|num|count|length|len|fold|year)s?", re.I)
+_NOT_SCORES = re.compile(
+    r"(.*[\W_])?(id|idx|index|nr|no|num|count|length|len|fold|year|price|cost|second|sec|minute|"
+    r"hour|duration|time|start|end|weight|size|annotator|speaker|batch|part)s?",
+    re.I,
+)
 
 
 def _unused_splits(values: ReadValues) -> Found | None:

@@ -151,6 +151,25 @@ def test_opposites_that_speak_of_no_match_raise_no_alarm(cells):
     assert found(judged("register", cells * 20)) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("annotator", [1, 2, 3]),
+        ("speaker", ["0", "1", "2"]),
+        ("batch", [1, 2, 3, 4]),
+        ("part", [1, 2]),
+        ("level", [0, 5]),
+        ("price", [0.99, 4.5]),
+        ("unit price", [12.5, 80.25]),
+        ("seconds", ["3.2", "17.25"]),
+        ("seconds", ["0.2", "0.75"]),
+        ("temperature", [3.5, 21.5]),
+    ],
+)
+def test_other_numbers_beside_pairs_raise_no_alarm(name, cells):
+    assert found(judged(name, cells * 20)) == []
+
+
 def encoded(form):
     texts = list(TEXTS)
     texts[3::9] = [form(text) for text in texts[3::9]]
@@ -323,7 +342,8 @@ DAMAGED = {
         judged("relatedness", ["0.0", "4.8", "5.0"] * 13),
         judged("cos", [-0.25, 0.5, 1.0] * 13),
         judged("grade", [0, 1, 2, 3] * 10),
-        judged("level", ["0", "5"] * 20),
+        judged("rating", ["0", "5"] * 20),
+        judged("quality", [55.5, 80.25] * 20),
         judged("pair_type", ["positive", "negative"] * 20),
     ],
 }
