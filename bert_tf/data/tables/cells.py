@@ -353,13 +353,13 @@ def _likely_columns(
     hint = export_hint(columns)
     if hint:
         return f"it has {available}; {hint}name its columns"
-    below = None if header is None else header_below(path, header.line, [wanted])
-    if below is not None:
-        return f"it has {available}; {below}"
     folded = {name.lower(): name for name in columns}
     likely = nearest(wanted.lower(), folded)
     if likely:
         return f"it has {available}; did you mean {folded[likely]!r}?"
+    below = None if header is None else header_below(path, header.line, [wanted])
+    if below is not None:
+        return f"it has {available}; {below}"
     if header is None or all(map(is_name, columns)):
         return f"it has {available}; specify the column"
     return (

@@ -5,6 +5,7 @@ Looks at the first bytes of the file, on the way to an error message only.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -14,6 +15,7 @@ from bert_tf.data.tables.dialect import compression_of, table_format_by_name
 
 _FIRST_BYTES = 16_384
 _FIRST_LINES = 20  # above which people write titles
+_SEPARATORS = (",", ";", "\t", "|")
 _OTHERS = (
     (r"<!doctype html|<html", "is an HTML page, of a sign-in or an error, say; download the file"),
     (r"<\?xml", "is XML; convert it to CSV or JSON lines"),
@@ -44,6 +46,9 @@ def check_is_no_other(path: str | Path) -> None:
 def header_below(path: str | Path, line: int, names: Collection[str]) -> str | None:
     """Say in which line below the header a column of one of the names is, and what to do.
 
+    A row may have such a cell, too. A header below titles has more cells than they, all of them
+    different and with letters, and rows of as many cells.
+
     Args:
         path: the table.
         line: of what was read as the header, counted from 1.
@@ -53,12 +58,35 @@ def header_below(path: str | Path, line: int, names: Collection[str]) -> str | N
         Advice, or None if the first lines have no such cell.
     """
     lines = _first_text(path).splitlines()[:_FIRST_LINES]
-    for number, text in enumerate(lines, start=1):
-        cells = [cell.strip().strip("\"'") for cell in re.split(r"[,;\t|]", text)]
-        found = [cell for cell in cells if cell in names or cell.lower() in names]
-        if number > line and len(cells) > 1 and found:
-            return f"line {number} has {found[0]!r}: remove the lines above it"
+    if not 0 < line <= len(lines):
+        return None
+    title = lines[line - 1]
+    for separator in filter(title.__contains__, _SEPARATORS) if _has_any(title) else _SEPARATORS:
+        width = len(list(filter(None, _cells(title, separator))))
+        for number, text in enumerate(lines[line:], start=line + 1):
+            cells = _cells(text, separator)
+            filled = list(filter(None, cells))
+            found = [cell for cell in filled if cell in names or cell.lower() in names]
+            if not found or len(filled) <= max(width, 1):
+                continue
+            is_header = len({*filled}) == len(filled) and all(map(_has_letters, filled))
+            below = next(filter(str.strip, lines[number:]), None)
+            if is_header and (below is None or len(_cells(below, separator)) == len(cells)):
+                return f"line {number} has {found[0]!r}: remove the lines above it"
     return None
+
+
+def _has_any(text: str) -> bool:
+    return any(separator in text for separator in _SEPARATORS)
+
+
+def _has_letters(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+def _cells(text: str, separator: str) -> list[str]:
+    """Return the cells of a line without blanks around them, quotes removed."""
+    return [cell.strip().strip("'") for cell in next(csv.reader([text], delimiter=separator), [])]
 
 
 def export_hint(columns: Iterable[str]) -> str:

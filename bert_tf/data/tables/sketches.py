@@ -159,12 +159,12 @@ class TableSketch:
             names: usual ones of the column, which lines below the header may have.
         """
         check_is_no_other(self.path)
-        below = header_below(self.path, 1, names)
-        if below is not None:
-            return UsageError(f"{self.path}: no column looks like {what}; {below}")
         shown = ", ".join(map(str, self.columns[:_SHOWN_COLUMNS]))
         if len(self.columns) > _SHOWN_COLUMNS:
             shown += f" and {len(self.columns) - _SHOWN_COLUMNS:,} more"
+        below = header_below(self.path, 1, names)
+        if below is not None:
+            return UsageError(f"{self.path}: no column looks like {what}; it has {shown}; {below}")
         hint = export_hint(each.name for each in self.columns)
         return UsageError(
             f"{self.path}: no column looks like {what}; it has {shown}; {hint}name it: "

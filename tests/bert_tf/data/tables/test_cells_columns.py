@@ -69,6 +69,24 @@ def test_files_of_another_kind_and_titles_are_named(tmp_path, content, kind, sai
         read_table(path, text_columns=["text"])
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "id,type,body\n1,text,a b\n2,image,c\n",
+        "id,type,body\nx,text,a b\ny,image,c\n",
+        'id,type,body\nx,text,"a, b"\ny,image,c\n',
+        "id;type;body\nx;text;a, b, c\ny;image;c\n",
+        'body\n"a, text, b"\nc\n',
+    ],
+)
+def test_a_cell_of_the_name_is_no_header(tmp_path, content):
+    path = tmp_path / "a.csv"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=r"it has .*body") as raised:
+        read_table(path, text_columns=["text"])
+    assert "remove" not in str(raised.value)
+
+
 def test_ten_columns_are_listed(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(",".join(f"c{number}" for number in range(3000)) + "\n")

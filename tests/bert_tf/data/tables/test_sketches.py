@@ -151,3 +151,11 @@ def test_the_line_below_titles_is_named(tmp_path):
     table = TableSketch(path=str(path), columns=sketch_columns(["Export 2024"], []))
     with pytest.raises(UsageError, match="line 3 has 'Label': remove the lines above it"):
         table.column("label_column", "a label", names=("label",), rank=lambda each: 0)
+
+
+def test_a_cell_of_a_usual_name_is_no_header(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\nx,y\nz,n\n")
+    table = TableSketch(path=str(path), columns=sketch_columns(["a", "b"], []))
+    with pytest.raises(UsageError, match="no column looks like a label; it has a .*; name it: "):
+        table.column("label_column", "a label", names=("y",), fits=lambda each: False)
