@@ -271,6 +271,9 @@ def _separator(texts: list[str]) -> str | None:
         if separator not in _USUAL_SEPARATORS:
             # Dates, N/A and names of two words: labels come in more combinations than there are.
             is_few = is_few and len(pieces) < len(set(texts)) and not all(map(_is_digits, pieces))
+        if separator == " ":
+            # Texts have blanks, too; but most labels are also cells of their own.
+            is_few = is_few and 2 * len(pieces.keys() & set(texts)) >= len(pieces)
         if several >= _SEPARATED_CELLS * len(texts) and is_few and words <= _MOST_WORDS_OF_LABEL:
             return separator
     return None

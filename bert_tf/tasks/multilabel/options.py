@@ -78,21 +78,25 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     label_column = table.chosen.get("label_column")
     if label_column is not None:
         columns = list(label_column)
-    elif not any(each.is_label_list for each in table.columns):
+    elif any(each.is_label_list and each.separator != " " for each in table.columns):
+        columns = []
+    else:
         from bert_tf.data.tables.value_forms import names_split  # Arrow: help needs none
 
         columns = [each.name for each in table.columns if each.binary]
         columns = [name for name in columns if not names_split(name)]
-    else:
-        columns = []
     if len(columns) > 1:
         return {**likely_texts(table, taken=tuple(columns)), "label_column": columns}
     if label_column is not None:
         table = dataclasses.replace(table, chosen={**table.chosen, "label_column": columns[0]})
+    most_words = max((each.words for each in table.columns), default=0.0)
     settings = labeled_texts(
         "a list of labels",
         names=_NAMES,
-        fits=lambda each: each.is_label_list,
+        # Blanks in the column with the most words are those of texts.
+        fits=lambda each: (
+            each.is_label_list and not (each.separator == " " and each.words >= most_words)
+        ),
         rank=lambda each: each.distinct,
     )(table)
     separators = {each.name: each.separator for each in table.columns}

@@ -15,6 +15,8 @@ CELLS = {
     "id": str,
     "tags": lambda n: ["a|b", "a", "b|c", "c"][n % 4],
     "bit": lambda n: str(n % 2),
+    "short": lambda n: ["yes", "no", "yes no no", "no yes no", "yes yes no", "no no yes"][n % 6],
+    "blanks": lambda n: ["x", "y", "x y", "y x", "z"][n % 5],
     "repr": lambda n: ["['x']", "['x', 'y']", "[]"][n % 3],
     "list": lambda n: ["x", "y"],
     "structs": lambda n: [{"text": "rain", "answer_start": 4}],
@@ -175,6 +177,21 @@ def table(columns, **given):
             "multilabel",
             {"is_train": "bit", "comment_text": "text", "toxic": "bit", "insult": "bit"},
             {"text_column": "comment_text", "label_column": ["toxic", "insult"]},
+        ),
+        (
+            "multilabel",  # few words, again and again
+            {"text": "short", "booking": "bit", "travel": "bit"},
+            {"text_column": "text", "label_column": ["booking", "travel"]},
+        ),
+        (
+            "multilabel",
+            {"text": "text", "tags": "blanks", "old": "bit", "new": "bit"},
+            {"text_column": "text", "label_column": ["old", "new"]},
+        ),
+        (
+            "multilabel",
+            {"utterance": "short", "marks": "blanks"},
+            {"text_column": "utterance", "label_column": "marks", "label_separator": " "},
         ),
         (
             "qa",

@@ -133,6 +133,7 @@ def test_names_that_are_also_cells_make_no_row(first):
         ["N/A", "yes", "no"] * 5,
         ["credit card", "debit card"] * 5,
         ["R&B", "rock"] * 5,
+        [f"show {what} to {city} {day}" for what in "abcd" for city in "efgh" for day in "ijkl"],
     ],
 )
 def test_dates_and_names_are_no_lists(cells):
