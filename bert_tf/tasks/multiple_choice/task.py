@@ -67,7 +67,7 @@ class MultipleChoiceTask(Task):
     number of choices changes its score.
 
     Attributes:
-        label_form: `number` or `text`.
+        label_form: `number`, `letter` or `text`.
     """
 
     declaration: ClassVar[TaskDeclaration] = MULTIPLE_CHOICE

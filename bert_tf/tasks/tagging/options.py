@@ -15,7 +15,7 @@ from bert_tf.tasks.base.declaration import (
 )
 
 if TYPE_CHECKING:
-    from bert_tf.data.tables.sketches import TableSketch
+    from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
 
 AUTO, PLAIN = "auto", "plain"
 SCHEMES = ("bio", "bilou", "iobes")
@@ -76,6 +76,15 @@ class TaggingConfig(FinetuneConfig):
         yield from faults_of_length(self, 3)
 
 
+def _have_as_many_words(text: ColumnSketch, tags: ColumnSketch) -> bool:
+    """Whether a column of texts has as many words as one of tags, with blanks between them.
+
+    Counts of all rows suffice for a guess: reading compares words and tags in each row, and
+    rejects those where they differ. With as many cells, equal means are equal sums.
+    """
+    return text.filled == tags.filled and text.words == tags.words
+
+
 def likely_columns(table: TableSketch) -> dict[str, Any]:
     """Choose the columns of words and tags, or of text and entities, see `TaskDeclaration.columns`.
 
@@ -89,21 +98,17 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
             "entities_column", names=LISTED_ENTITIES, fits=lambda each: each.kind == "list"
         )
     text = table.find("text_column", names=_TEXT, taken=(entities,))
-    kinds = {each.name: each.kind for each in table.columns}
-    if (
-        tokens is None and text is not None and kinds.get(text) == "list"
-    ):  # words, under a name of texts
+    columns = {each.name: each for each in table.columns}
+    text_has_words = text in columns and columns[str(text)].kind == "list"
+    if tokens is None and text_has_words:
         tokens = text
         entities = None
     if entities is not None and text is not None:
         return {"text_column": text, "entities_column": entities}
     tags = table.find("tag_column", names=_TAGS, taken=(tokens,))
-    if tokens is None and text is not None and tags is not None:
-        words = {each.name: each.words for each in table.columns}
-        if words.get(text, -1.0) == words.get(
-            tags
-        ):  # as many tags as words, with blanks between them
-            tokens = text
+    may_be_words = tokens is None and text in columns and tags in columns
+    if may_be_words and _have_as_many_words(columns[str(text)], columns[str(tags)]):
+        tokens = text
     if tokens is None:
         raise table.missing("tokens_column", "a list of words")
     if tags is None:
