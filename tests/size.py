@@ -37,7 +37,7 @@ BUDGETS = {
     "bert_tf/cpu": Budget(1900, 100),
     "bert_tf/xla": Budget(580, 100),
     "bert_tf/weights": Budget(1880, 100),
-    "bert_tf/training": Budget(2475, 100),
+    "bert_tf/training": Budget(2485, 100),
     "bert_tf/pretraining": Budget(1090, 100),
     "bert_tf/tasks": Budget(10460, 100),
     "bert_tf/tasks/profile": Budget(800, 100),

@@ -21,6 +21,7 @@ from bert_tf.pretraining.minimal_pairs import PairJudge, accuracy_error
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.training.arithmetic import Arithmetic
 from bert_tf.training.best_model import STOP, BestModelKeeper
+from bert_tf.training.distribution import WorkerSync
 from bert_tf.training.evaluation import Evaluation
 from bert_tf.training.timeline import phase_ends, phase_of
 
@@ -80,6 +81,7 @@ class RecordsEvaluation:
         self._phases = phases
         self._ends = phase_ends([phase.steps for phase in phases])
         self._best = best
+        self._of_chief = WorkerSync(strategy).of_chief
         self._console = console
 
         def evaluation(loss: PretrainingLoss, dataset: Callable[[], tf.data.Dataset]) -> Evaluation:
@@ -128,14 +130,18 @@ class RecordsEvaluation:
                 found[loss_of(name)] = metrics[MLM_LOSS]
         return found
 
-    def _add_sets(self, metrics: dict[str, float], notes: dict[str, Any]) -> None:
-        """Add losses on the further sets, and how they have changed; end a run that forgets."""
+    def _add_sets(self, metrics: dict[str, float]) -> None:
+        """Add losses on the further sets, and how they have changed."""
         losses = self._losses_of_sets()
         metrics |= losses
-        most = self._config.max_forgetting
         for name, before in self._before.items():
-            change = losses[name] - before
-            metrics[f"{name}_change"] = change
+            metrics[_change_of(name)] = losses[name] - before
+
+    def _end_if_forgetting(self, metrics: Mapping[str, float], notes: dict[str, Any]) -> None:
+        """Note to end a run that forgets, by metrics that are the same on all workers."""
+        most = self._config.max_forgetting
+        for name in self._before:
+            change = metrics[_change_of(name)]
             if most and change > most:
                 notes[STOP] = (
                     f"{name} is {change:.4f} above that before training, more than "
@@ -143,7 +149,10 @@ class RecordsEvaluation:
                 )
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
-        """Return the metrics of an eval line; {} if there is nothing to evaluate on."""
+        """Return the metrics of an eval line, on all workers those of the chief.
+
+        They are {} if there is nothing to evaluate on.
+        """
         number = phase_of(self._ends, step - 1)
         data = self._phases[number].data
         metrics = self._evaluate(number) if data.eval_shards else {}
@@ -154,11 +163,13 @@ class RecordsEvaluation:
             self._console.warn(
                 f"the eval shards of {data.directory} are empty; evaluation is skipped"
             )
-        self._add_sets(metrics, notes)
+        self._add_sets(metrics)
         errors = {}
         if self._judge is not None:
             metrics[PAIR_ACCURACY] = self._judge.accuracy()
             errors[PAIR_ACCURACY] = accuracy_error(metrics[PAIR_ACCURACY], len(self._judge))
+        metrics, errors = self._of_chief(metrics, errors)
+        self._end_if_forgetting(metrics, notes)
         found = {"step": step}
         if len(self._phases) > 1:
             found["phase"] = number + 1
@@ -190,3 +201,8 @@ class RecordsEvaluation:
         if phase not in self._entropies:
             self._entropies[phase] = unigram_entropy(self._datasets[phase]())
         return self._entropies[phase]
+
+
+def _change_of(loss: str) -> str:
+    """Return the name of the metric that tells how a loss on a further set has changed."""
+    return f"{loss}_change"

@@ -27,7 +27,6 @@ from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.pretraining.plan import PretrainingPlan, plan_pretraining
 from bert_tf.training.arithmetic import keep_arithmetic
 from bert_tf.training.best_model import BestModelKeeper
-from bert_tf.training.distribution import WorkerSync
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.memory import is_out_of_memory
 from bert_tf.training.optimizers import make_optimizer
@@ -144,7 +143,6 @@ def pretrain(
         vocab=vocab,
         lowercase=data[0].lowercase,
         writes=plan.writes,
-        agree=WorkerSync(plan.strategy).of_chief,
     )
     evaluation = RecordsEvaluation(
         config,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,8 +12,6 @@ from bert_tf.base.wording import shown_measure
 from bert_tf.data.text.casing import Lowercase
 from bert_tf.weights.model_directory import Restore, write_model_directory
 
-# Maps metrics of this process to those that all workers compare.
-Agree = Callable[[Mapping[str, float]], dict[str, float]]
 # The highest value of a metric: fractions, and percentages of question answering.
 PERFECT = (1.0, 100.0)
 
@@ -135,8 +133,6 @@ class BestModelKeeper:
         lowercase: whether the tokenizer lowercases text, or how.
         writes: whether this process writes; only the chief of several workers does.
         restore: adds back weights that the model was built without; None if it has all.
-        agree: from metrics that this process has measured to those that all workers compare;
-            None for a single process.
     """
 
     path: Path
@@ -146,7 +142,6 @@ class BestModelKeeper:
     lowercase: Lowercase
     writes: bool
     restore: Restore | None = None
-    agree: Agree | None = None
     _is_first: bool = dataclasses.field(default=True, init=False)
 
     def keep_if_best(
@@ -165,18 +160,16 @@ class BestModelKeeper:
 
         Args:
             found: `step`, and in a run of several phases `phase`.
-            metrics: result of the evaluation; empty without evaluation.
+            metrics: result of the evaluation, the same on all workers, see `WorkerSync.of_chief`;
+                empty without evaluation.
             notes: notes of the loop; receives `best`, `task`, `IMPROVED` and the `top` metric.
             task: content of `task.json`; None for a pretrained model.
-            errors: standard errors of metrics, as far as known.
+            errors: standard errors of metrics, as far as known, the same on all workers.
 
         Returns:
             Whether this model is the best so far.
         """
         errors = errors or {}
-        if self.agree is not None:  # else one worker might stop early, and the others wait for it
-            metrics = self.agree(metrics)
-            errors = self.agree(errors)
         best = None if self._is_first and not self.path.is_dir() else notes.get("best")
         self._is_first = False
         if best is not None and best.get("phase") != found.get("phase"):

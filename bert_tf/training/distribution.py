@@ -191,17 +191,29 @@ class WorkerSync:
         result = self._means(tf.constant(np.asarray(numbers, dtype=np.float64)))
         return [float(value) for value in result]
 
-    def of_chief(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Return the chief's numbers; every worker must call this with the same names.
+    def of_chief(self, *groups: Mapping[str, float]) -> tuple[dict[str, float], ...]:
+        """Return the chief's numbers, bit by bit; every worker must call this with the same names.
 
-        What each worker computes by itself may differ in the last bit, as processors do.
+        What each worker computes by itself may differ in the last bit, as processors do. An
+        evaluation calls this before anything is decided by what it measured: else one worker might
+        stop early, and the others would wait for it forever.
+
+        Args:
+            groups: numbers by name, which are sent together.
+
+        Returns:
+            The groups with the numbers of the chief.
         """
-        workers = worker_count(self._strategy)
-        if workers == 1:
-            return dict(numbers)
-        is_own = self.writes
-        means = self.mean([value if is_own else 0.0 for value in numbers.values()])
-        return {name: mean * workers for name, mean in zip(numbers, means, strict=True)}
+        own = [value for group in groups for value in group.values()]
+        if worker_count(self._strategy) == 1 or not own:
+            return tuple(dict(group) for group in groups)
+        sent = iter(self.first(own))
+        return tuple({name: next(sent) for name in group} for group in groups)
+
+    def first(self, numbers: list[float]) -> list[float]:
+        """Return the numbers of the first replica, which is the chief's; call it like `mean`."""
+        result = self._firsts(tf.constant(np.asarray(numbers, dtype=np.float64)))
+        return [float(value) for value in result]
 
     def clock(
         self, timer: StepTimer, *, step: int, stop: Signals | None
@@ -250,6 +262,18 @@ class WorkerSync:
             return context.all_reduce(tf.distribute.ReduceOp.MEAN, tf.identity(values))
 
         result = self._strategy.run(mean, args=(values,))
+        return self._strategy.experimental_local_results(result)[0]
+
+    @tf.function(autograph=False)
+    def _firsts(self, values: tf.Tensor) -> tf.Tensor:
+        def first(values: tf.Tensor) -> tf.Tensor:
+            context = tf.distribute.get_replica_context()
+            # The others add zeros, so that the sum is exact; a mean times its number is not.
+            is_first = tf.equal(context.replica_id_in_sync_group, 0)
+            own = tf.where(is_first, values, tf.zeros_like(values))
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, own)
+
+        result = self._strategy.run(first, args=(values,))
         return self._strategy.experimental_local_results(result)[0]
 
 

@@ -227,6 +227,7 @@ class EpochEvaluation:
         self._evaluator = evaluator
         workers = WorkerSync(strategy)
         self._writes = workers.writes
+        self._of_chief = workers.of_chief
         self._best = BestModelKeeper(
             self._run / "best",
             model,
@@ -235,7 +236,6 @@ class EpochEvaluation:
             lowercase=init.lowercase,
             writes=workers.writes,
             restore=restore,
-            agree=workers.of_chief,
         )
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
@@ -246,15 +246,14 @@ class EpochEvaluation:
             notes: of the checkpoint, for the measures of the best model.
 
         Returns:
-            The metrics; none without evaluation rows.
+            The metrics, on all workers those of the chief; none without evaluation rows.
         """
         task = self._task
         metrics: dict[str, float] = {}
         errors: dict[str, float] = {}
         if self._evaluator is not None:
             task, results = self._evaluator.fit_and_run()
-            metrics = results.metrics
-            errors = dict(results.errors)
+            metrics, errors = self._of_chief(results.metrics, results.errors)
         if self._writes and "best" not in notes:
             write_text_atomically(self._run / "vocab.txt", "\n".join([*self._vocab, ""]))
         self._best.keep_if_best({"step": step}, metrics, notes, task.settings(), errors)

@@ -1,9 +1,11 @@
 """Which models are kept in `best/`: the rank of metrics, phases, runs without evaluation."""
 
 import functools
+import io
 import math
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from behavior.loop_runs import run_until
@@ -11,8 +13,14 @@ from behavior.regression_task import make_loop
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.training import best_model
+from bert_tf.base.console import Console
+from bert_tf.pretraining import evaluation as pretraining_evaluation
+from bert_tf.pretraining.evaluation import RecordsEvaluation
+from bert_tf.tasks.base.prediction_rows import TaskResults
+from bert_tf.tasks.running.evaluation import EpochEvaluation
+from bert_tf.training import best_model, distribution
 from bert_tf.training.best_model import BestModel, BestModelKeeper, EarlyStop, rank
+from bert_tf.training.distribution import WorkerSync
 
 
 def kept_steps(monkeypatch, path, metric, evaluations, *, notes=None, writes=True, errors=None):
@@ -40,23 +48,121 @@ def kept_steps(monkeypatch, path, metric, evaluations, *, notes=None, writes=Tru
     return written, notes.get("best")
 
 
-def test_workers_compare_the_metrics_that_they_agree_on(tmp_path):
-    """A worker whose own last bits differ finds the same best model, and stops with the others."""
-    keeper = BestModelKeeper(
-        tmp_path / "best",
-        "model",
-        metric="accuracy",
-        vocab=["[PAD]"],
-        lowercase=True,
-        writes=False,
-        agree=lambda own: {name: round(value, 1) for name, value in own.items()},
-    )
-    notes = {}
-    for step, value in enumerate([0.5, 0.5000001, 0.6], 1):
-        keeper._is_first = step == 1
-        keeper.keep_if_best({"step": step}, {"accuracy": value}, notes, errors={"accuracy": 0.04})
-    assert notes["best"] == {"step": 3, "accuracy": 0.6}
-    assert notes["top"] == {"step": 3, "value": 0.6, "error": 0.0}
+@pytest.fixture
+def as_two_workers(monkeypatch):
+    """Run a function as the chief, and then as another worker, which gets what the chief sent."""
+    monkeypatch.setattr(distribution, "worker_count", lambda strategy: 2)
+    monkeypatch.setattr(distribution, "is_chief", lambda strategy: strategy == "chief")
+    monkeypatch.setattr(best_model, "write_model_directory", lambda *_, **__: None)
+
+    def run(function):
+        sent = []
+
+        def send(worker, numbers):
+            if worker.writes:
+                sent.append(numbers)
+                return numbers
+            assert len(sent[0]) == len(numbers)
+            return sent.pop(0)
+
+        monkeypatch.setattr(WorkerSync, "first", send)
+        results = [function("chief"), function("other")]
+        assert not sent, "each worker has taken part in every message"
+        return results
+
+    return run
+
+
+def test_a_worker_whose_own_numbers_differ_stops_with_the_chief(as_two_workers, tmp_path):
+    """The other one has measured a higher accuracy at step 2, and a loss that has not doubled."""
+    measured = {
+        "chief": [(0.5, 0.5), (0.5, 1.001)],
+        "other": [(0.5, 0.5), (0.5000001, 0.999)],
+    }
+    errors = {"chief": 0.0, "other": 0.04}
+
+    def train(strategy):
+        task = SimpleNamespace(settings=dict)
+        results = [
+            TaskResults(
+                metrics={"accuracy": accuracy, "loss": loss},
+                predictions=[],
+                errors={"accuracy": errors[strategy]},
+            )
+            for accuracy, loss in measured[strategy]
+        ]
+        evaluation = EpochEvaluation(
+            SimpleNamespace(output=str(tmp_path), selection_metric="accuracy"),
+            "model",
+            task,
+            init=SimpleNamespace(vocab=["[PAD]"], lowercase=True),
+            evaluator=SimpleNamespace(fit_and_run=lambda: (task, results.pop(0))),
+            strategy=strategy,
+            restore=None,
+        )
+        (tmp_path / "best").mkdir(exist_ok=True)
+        notes, stop = {}, EarlyStop(0, loss_factor=2.0)
+        for step in (1, 2):
+            assert stop.reason(notes) is None
+            stop.count(step, notes, evaluation(step, notes))
+        return notes, stop.reason(notes)
+
+    chief, other = as_two_workers(train)
+    assert chief == other
+    notes, reason = other
+    assert notes["best"] == {"step": 1, "accuracy": 0.5, "loss": 0.5}
+    assert notes["top"]["error"] == 0.0
+    assert reason.startswith("the evaluation loss, 1.0010, is over 2 times its lowest")
+
+
+def test_workers_of_a_pretraining_run_that_forgets_stop_alike(
+    as_two_workers, monkeypatch, tmp_path
+):
+    """Only the chief has measured a change above the limit."""
+    measured = {"chief": [2.0, 2.51, 2.6], "other": [2.0, 2.49, 2.4]}
+
+    def train(strategy):
+        losses = iter(measured[strategy])
+        monkeypatch.setattr(
+            pretraining_evaluation,
+            "Evaluation",
+            lambda **_: SimpleNamespace(run=lambda: {"mlm_loss": next(losses)}),
+        )
+        data = SimpleNamespace(eval_shards=(), directory="data", paths=lambda split: [])
+        evaluation = RecordsEvaluation(
+            SimpleNamespace(
+                eval_examples=0,
+                early_stop_evals=0,
+                selection_metric="old_mlm_loss",
+                max_forgetting=0.5,
+            ),
+            [SimpleNamespace(steps=9, data=data, batch_size=1, accumulation_steps=1)],
+            model="model",
+            loss=None,
+            strategy=strategy,
+            arithmetic=None,
+            best=BestModelKeeper(
+                tmp_path,
+                "model",
+                metric="old_mlm_loss",
+                vocab=["[PAD]"],
+                lowercase=True,
+                writes=strategy == "chief",
+            ),
+            console=Console(io.StringIO()),
+            sets={"old": data},
+        )
+        evaluation.measure_before()
+        notes = {}
+        metrics = [evaluation(step, notes) for step in (1, 2)]
+        return metrics, notes
+
+    chief, other = as_two_workers(train)
+    assert chief == other
+    metrics, notes = other
+    assert [each["old_mlm_loss"] for each in metrics] == [2.51, 2.6]
+    assert "max_forgetting, 0.5" in notes["stop"]
+    assert notes["best"]["step"] == 1
 
 
 def lines(metric, values):

@@ -152,18 +152,19 @@ def two_workers(monkeypatch):
 def test_workers_get_the_numbers_of_the_chief(monkeypatch, workers):
     monkeypatch.setattr(distribution, "worker_count", lambda strategy: workers)
     monkeypatch.setattr(distribution, "is_chief", lambda strategy: strategy == 0)
-    own = [{"accuracy": 1.0, "loss": 2.5}, {"accuracy": 0.9, "loss": float("nan")}, {}]
-    own[2] = {"accuracy": 0.8, "loss": 2.4}
-    sent = []
+    own = [
+        ({"accuracy": 1.0, "loss": 2.5}, {"accuracy": 0.01}),
+        ({"accuracy": 0.9, "loss": float("nan")}, {"accuracy": 0.02}),
+        ({"accuracy": 0.8, "loss": 2.4}, {"accuracy": 0.03}),
+    ]
+    calls = []
     for rank in range(workers):
         worker = WorkerSync(rank)
-        worker.mean = lambda numbers: sent.append(numbers) or numbers
-        worker.of_chief(own[rank])
-    means = [sum(numbers) / workers for numbers in zip(*sent, strict=True)]
-    for rank in range(workers):
-        worker = WorkerSync(rank)
-        worker.mean = lambda numbers: means
-        assert worker.of_chief(own[rank]) == own[0]
+        worker.first = lambda numbers: calls.append(numbers) or [1.0, 2.5, 0.01]
+        assert worker.of_chief(*own[rank]) == own[0]
+        assert worker.of_chief({}, {}) == ({}, {})
+    expected = [[*metrics.values(), *errors.values()] for metrics, errors in own]
+    assert str(calls) == str(expected[:workers] if workers > 1 else []), "one message, none empty"
 
 
 @pytest.mark.parametrize(
