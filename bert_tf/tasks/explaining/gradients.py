@@ -275,15 +275,20 @@ class Explainer:
         outputs: Mapping[str, np.ndarray],
         points: int,
     ) -> list[np.ndarray]:
-        """Integrate all targets with so many points, as many at once as fit a batch."""
+        """Integrate all targets with so many points, as many at once as fit a batch.
+
+        The points of a target follow each other, so that only the sum of the target at hand is
+        held: with its hidden dimensions, the sums of all targets of a long row would be gigabytes.
+        """
         places, weights = np.polynomial.legendre.leggauss(points)
         places = (places + 1) / 2
         weights = weights / 2
-        totals = [np.zeros(ends.vectors[each.sequences].shape, np.float64) for each in work]
         # A step is a target at a point, of all sequences of its row.
         sizes = np.repeat([each.sequences.stop - each.sequences.start for each in work], points)
         at_once = max(1, _TOKENS_AT_ONCE // ends.vectors.shape[1])
         batches = (np.cumsum(sizes) - sizes) // at_once
+        shares = []
+        total = np.zeros(0)
         for steps in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(batches)) + 1):
             gradients = self._gradients_at(
                 [(work[step // points], places[step % points]) for step in steps], ends, outputs
@@ -291,12 +296,15 @@ class Explainer:
             begin = 0
             for step in steps.tolist():
                 end = begin + sizes[step]
-                totals[step // points] += weights[step % points] * gradients[begin:end]
+                point = step % points
+                if point == 0:
+                    total = np.zeros(gradients[begin:end].shape, np.float64)
+                total += weights[point] * gradients[begin:end]
+                if point == points - 1:
+                    own = work[step // points].sequences
+                    shares.append((total * (ends.vectors[own] - ends.masked[own])).sum(axis=-1))
                 begin = end
-        return [
-            (total * (ends.vectors - ends.masked)[each.sequences]).sum(axis=-1)
-            for total, each in zip(totals, work, strict=True)
-        ]
+        return shares
 
     def _gradients_at(
         self,

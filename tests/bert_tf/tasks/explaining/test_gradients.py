@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from behavior.exported_models import (
@@ -193,3 +195,39 @@ def test_rows_together_are_explained_as_alone_by_graphs_traced_once(name, tmp_pa
             np.testing.assert_allclose(one.shares, other.shares, atol=1e-3)
     for graph in (explainer._forward, explainer._backward):
         assert graph.experimental_get_tracing_count() == 1
+
+
+def test_only_the_sum_of_the_target_at_hand_is_held(monkeypatch):
+    """The memory does not grow with the targets, and every target gets its own gradients."""
+    from bert_tf.tasks.explaining.gradients import Explainer, _Ends, _Work
+
+    rng = np.random.default_rng(0)
+    vectors, masked = rng.normal(size=(2, 3, 64, 32)).astype(np.float32)
+    ends = _Ends(vectors, masked, {})
+    explainer = object.__new__(Explainer)
+
+    def gradients_at(steps, ends, outputs):
+        return np.concatenate(
+            [np.full(vectors[work.sequences].shape, work.logit, np.float32) for work, _ in steps]
+        )
+
+    monkeypatch.setattr(explainer, "_gradients_at", gradients_at)
+
+    def peak_of(targets):
+        work = [
+            _Work(0, slice(0, 3) if number % 2 else slice(1, 2), None, float(number), 0.0)
+            for number in range(targets)
+        ]
+        tracemalloc.start()
+        shares = explainer._integrated(work, ends, {}, 32)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(shares) == targets
+        for each, found in zip(work, shares, strict=True):
+            expected = each.logit * (vectors - masked)[each.sequences].sum(axis=-1)
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+        return peak
+
+    peak_of(2)
+    one_total = 3 * 64 * 32 * 8
+    assert peak_of(104) - peak_of(4) < 25 * one_total, "100 targets have 67 times that in all"
