@@ -118,7 +118,7 @@ def _finetune(
             check,
             note_choices=lambda chosen: record.note_choices(spec, chosen),
         )
-        note_distance(config, result)
+        note_distance(config, result, options.console)
     sources = [data.source for data in (result.train, result.evaluation) if data is not None]
     if result.unlabeled is not None:
         sources.append(result.unlabeled)
@@ -206,7 +206,7 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
     return f"{share} of the training rows, held out by a hash of their texts"
 
 
-def note_distance(config: FinetuneConfig, result: FinetuningResult) -> None:
+def note_distance(config: FinetuneConfig, result: FinetuningResult, console: Console) -> None:
     """Add to the profile of the best model how far texts are from its training rows.
 
     Vectors of some rows are computed for that, of tasks that choose one label of a row.
@@ -217,20 +217,25 @@ def note_distance(config: FinetuneConfig, result: FinetuningResult) -> None:
         return
     folder = model_folder(config.output)
     embedder = EmbedderSettings.of_model(task.settings()).load(folder)
+    texts = joined_texts(task.texts(result.train.source))
+    rows = _spread(len(texts), MOST_TRAINING_ROWS)
+    evaluation_texts = joined_texts(task.texts(evaluation.source))
+    evaluation_rows = _spread(len(evaluation_texts), MOST_EVALUATION_ROWS)
+    with console.counting("comparing rows", len(rows) + len(evaluation_rows)) as show:
 
-    def vectors_of(source: Any, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of evenly spread rows, and their vectors."""
-        texts = joined_texts(task.texts(source))
-        number = min(len(texts), most)
-        rows = np.unique(np.linspace(0, len(texts) - 1, number).astype(np.int64))
-        found = embedder.predict({"text": [texts[row] for row in rows.tolist()]})
-        return rows, found[EMBEDDING]
+        def vectors_of(chosen: list[str]) -> np.ndarray:
+            return embedder.predict({"text": chosen}, on_rows=show)[EMBEDDING]
 
-    rows, vectors = vectors_of(result.train.source, MOST_TRAINING_ROWS)
-    _, of_evaluation = vectors_of(evaluation.source, MOST_EVALUATION_ROWS)
+        vectors = vectors_of([texts[row] for row in rows.tolist()])
+        of_evaluation = vectors_of([evaluation_texts[row] for row in evaluation_rows.tolist()])
     distance = TrainingDistance.of(vectors, labels[rows], of_evaluation)
     profile = read_profile(folder) or Profile()
     dataclasses.replace(profile, distance=distance).write(folder)
+
+
+def _spread(rows: int, most: int) -> np.ndarray:
+    """Return the numbers of evenly spread rows, int64 [at most `most`], ascending."""
+    return np.unique(np.linspace(0, rows - 1, min(rows, most)).astype(np.int64))
 
 
 def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -546,3 +547,52 @@ def test_a_dry_run_shows_time_and_costs_and_writes_nothing(place):
         dataclasses.replace(config, seeds=2), RunOptions(console=Console(io.StringIO()))
     )
     assert twice["runs"] == 2
+
+
+def test_the_means_that_are_kept_are_those_of_the_rows_of_each_label(monkeypatch, tmp_path):
+    """Some of 2,500 rows are compared, and progress counts all of these."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 2500)
+    # The vector of a text is what it says.
+    texts = [f"{label * 4} {rng.normal():.3f}" for label in labels.tolist()]
+    asked, shown = [], []
+
+    class Embedder:
+        def predict(self, columns, *, on_rows):
+            asked.append(columns["text"])
+            on_rows(len(columns["text"]))
+            return {"embedding": np.array([text.split() for text in columns["text"]], np.float32)}
+
+    class Shows(Console):
+        def progress(self, advance):
+            shown.append(advance.text)
+            return super().progress(advance)
+
+    settings = SimpleNamespace(load=lambda folder: Embedder())
+    monkeypatch.setattr(finetuning.EmbedderSettings, "of_model", lambda task: settings)
+    result = SimpleNamespace(
+        task=SimpleNamespace(
+            gold_numbers=lambda source: labels,
+            texts=lambda source: {"text": source},
+            settings=dict,
+        ),
+        train=SimpleNamespace(source=texts),
+        evaluation=SimpleNamespace(source=texts[:1200]),
+    )
+    (tmp_path / "best").mkdir()
+    stream = io.StringIO()
+    config = SimpleNamespace(output=str(tmp_path / "best"))
+    finetuning.note_distance(config, result, Shows(stream, log_seconds=0.0))
+    assert [len(each) for each in asked] == [2000, 1000]
+    distance = read_profile(tmp_path / "best").distance
+    assert len(distance.evaluation) == 1000
+    of_label = [
+        np.mean(
+            [np.float64(text.split()) for text in asked[0] if text.startswith(str(label * 4))], 0
+        )
+        for label in range(3)
+    ]
+    np.testing.assert_allclose(distance.means, of_label, rtol=1e-3, atol=1e-3)
+    assert "2,000" in shown[0]
+    assert "3,000" in shown[-1]
+    assert "comparing rows" in stream.getvalue()
