@@ -37,7 +37,7 @@ class TrainingDistance:
     Attributes:
         means: float32 [labels that rows have, dimensions].
         whitening: float32 [dimensions, dimensions]; whitened vectors have covariance 1.
-        evaluation: float64 [rows], distances of evaluation rows, ascending.
+        evaluation: float64 [rows], distances of evaluation rows, rounded up, ascending.
     """
 
     means: np.ndarray
@@ -66,7 +66,9 @@ class TrainingDistance:
         fitted = cls(
             means=_as_kept(means), whitening=_as_kept(whitening), evaluation=np.empty(0, np.float64)
         )
-        distances = np.sort(fitted.distances(evaluation)).round(_DECIMALS)
+        # Rounded up, so that the row whose distance is a limit keeps within it.
+        scale = 10**_DECIMALS
+        distances = np.ceil(np.sort(fitted.distances(evaluation)) * scale) / scale
         return dataclasses.replace(fitted, evaluation=distances)
 
     def distances(self, vectors: np.ndarray) -> np.ndarray:

@@ -290,13 +290,17 @@ def test_texts_far_from_the_training_rows_have_no_label_but_a_reason(model, tmp_
             rows = list(csv.DictReader(stream))
     else:
         rows = [json.loads(line) for line in output.read_text().splitlines()]
-    is_far = distance.distances(vectors) > limit
-    assert [bool(row["predicted_label"]) for row in rows] == (~is_far).tolist()
     reasons = [row["abstained"] or None for row in rows]
-    assert reasons == [FAR_TEXT if far else None for far in is_far]
-    assert (counts["rows_abstained"], counts["rows_far"]) == (is_far.sum(), is_far.sum())
-    assert 0 < is_far.sum() < 5
-    assert f"farther from the training rows ({is_far.sum()}, beyond" in log.stream.getvalue()
+    is_far = [reason == FAR_TEXT for reason in reasons]
+    assert set(reasons) == {FAR_TEXT, None}
+    assert [bool(row["predicted_label"]) for row in rows] == [not far for far in is_far]
+    # Of rows as far as the limit, the last bits of the vectors decide.
+    beyond = distance.distances(vectors) - limit
+    is_clear = np.abs(beyond) > 1e-3
+    assert np.array(is_far)[is_clear].tolist() == (beyond > 0)[is_clear].tolist()
+    far = sum(is_far)
+    assert (counts["rows_abstained"], counts["rows_far"]) == (far, far)
+    assert f"farther from the training rows ({far}, beyond" in log.stream.getvalue()
 
 
 def test_a_model_is_hashed_once(model, tmp_path, monkeypatch):

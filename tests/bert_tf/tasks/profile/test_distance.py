@@ -71,6 +71,19 @@ def test_too_few_evaluation_rows_are_refused_with_how_many_would_do():
     assert fitted.limit(0.5, "--abstain-far") == fitted.evaluation[49]
 
 
+def test_the_row_that_is_the_limit_keeps_within_it():
+    vectors, labels = vectors_of(0, 100)
+    evaluation, _ = vectors_of(1, 99)
+    fitted = TrainingDistance.of(vectors, labels, evaluation)
+    distances = fitted.distances(evaluation)
+    added = fitted.evaluation - np.sort(distances)
+    assert added.min() >= 0
+    assert added.max() < 1e-4
+    for place in range(1, 100):
+        limit = fitted.limit(place / 100, "--abstain-far")
+        assert (distances <= limit).sum() >= place
+
+
 def test_a_profile_keeps_them_without_texts(tmp_path):
     vectors, labels = vectors_of(0, 100)
     fitted = TrainingDistance.of(vectors, labels, vectors_of(1, 50)[0])
