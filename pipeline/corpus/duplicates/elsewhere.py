@@ -46,6 +46,7 @@ from pipeline.corpus.duplicates.signature_files import (
     SIGNATURES_ENDING,
     count_groups,
     read_signatures,
+    signed_sources,
 )
 from pipeline.corpus.duplicates.signing import (
     BANDS,
@@ -110,7 +111,9 @@ def match_other(config: CorpusSection, files: Sequence[FileInfo]) -> OtherCorpus
         files: of the corpus.
 
     Raises:
-        UsageError: a pattern matches no file, or one that is also a file of the corpus.
+        UsageError: a pattern matches no file, one that is also a file of the corpus, or the
+            signatures of one.
+        InputError: a file of signatures is damaged.
     """
     corpus = {path_of(file.path).resolve() for file in files} if config.duplicates_against else ()
     texts: dict[str, FileInfo] = {}
@@ -120,16 +123,24 @@ def match_other(config: CorpusSection, files: Sequence[FileInfo]) -> OtherCorpus
             found = list_stored(pattern)
             if not found:
                 raise UsageError(f"--duplicates-against {pattern}: {why_no_file(pattern)}")
+            for path in found:
+                for source in sorted(signed_sources(path)):
+                    if path_of(source).resolve() in corpus:
+                        raise _is_input(pattern, f"{path} has the signatures of {source}, which")
             signatures.update(found)
             continue
         for file in match_files([pattern]):
             texts[file.path] = file
             if path_of(file.path).resolve() in corpus:
-                raise UsageError(
-                    f"--duplicates-against {pattern}: {file.path} is also a file of --input, and "
-                    "all of it would be left out; change one of the two"
-                )
+                raise _is_input(pattern, file.path)
     return OtherCorpus([texts[path] for path in sorted(texts)], sorted(signatures))
+
+
+def _is_input(pattern: str, what: str) -> UsageError:
+    return UsageError(
+        f"--duplicates-against {pattern}: {what} is also a file of --input, and all of it would be "
+        "left out; change one of the two"
+    )
 
 
 class SignOther(beam.PTransform):

@@ -99,12 +99,31 @@ def count_groups(path: str) -> tuple[int, int]:
         InputError: it is damaged, or no file of signatures of this version.
     """
     with open_parquet(path, open_stored) as (_, file):
-        if not file.schema_arrow.equals(_SCHEMA, check_metadata=True):
-            raise InputError(
-                f"{path}: does not hold signatures as this version of preprocess "
-                "--write-signatures writes them; give the corpus itself, or write them again"
-            )
+        _check_schema(path, file)
         return file.num_row_groups, file.metadata.num_rows
+
+
+def signed_sources(path: str) -> set[str]:
+    """Return the corpus files of the documents of a file of signatures, as its run named them.
+
+    Raises:
+        InputError: see `count_groups`.
+    """
+    found: set[str] = set()
+    with open_parquet(path, open_stored) as (_, file):
+        _check_schema(path, file)
+        for group in range(file.num_row_groups):
+            sources = file.read_row_group(group, columns=["source"])["source"]
+            found.update(sources.unique().to_pylist())
+    return found
+
+
+def _check_schema(path: str, file: pq.ParquetFile) -> None:
+    if not file.schema_arrow.equals(_SCHEMA, check_metadata=True):
+        raise InputError(
+            f"{path}: does not hold signatures as this version of preprocess "
+            "--write-signatures writes them; give the corpus itself, or write them again"
+        )
 
 
 def read_signatures(path: str, group: int) -> tuple[NamedRows, np.ndarray]:

@@ -95,10 +95,10 @@ def jaccard(left, right):
 def preprocess(tmp_path):
     """Read and drop; give the texts that stay, counts, the list, and the bytes of signatures."""
 
-    def run(texts, against, *, workers=1, pieces=1, **values):
+    def run(texts, against, *, workers=1, pieces=1, name="input.jsonl", **values):
         folder = tmp_path / f"work-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
-        path = tmp_path / "input.jsonl"
+        path = tmp_path / name
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
         config = build_section(
             PreprocessConfig,
@@ -177,18 +177,20 @@ def test_signatures_of_a_former_run_stand_for_its_documents(preprocess, tmp_path
     both = {"duplicates": "near", "write_signatures": True}
     expected = preprocess(texts, [against], **both)
     assert {"duplicate elsewhere", "exact copy"} <= set(expected[0])
-    _, _, signatures, _ = preprocess(there, [], **both)
-    assert preprocess(there, [], pieces=1000, **both)[2] == signatures
+    of_there = {**both, "name": "there.jsonl"}
+    _, _, signatures, _ = preprocess(there, [], **of_there)
+    assert preprocess(there, [], pieces=1000, **of_there)[2] == signatures
     path = tmp_path / "former.signatures"
     path.write_bytes(signatures)
     found = preprocess(texts, [str(path)], pieces=1000, **both)
-    own = str(tmp_path / "input.jsonl")
-    for row in expected[1]:  # the former run read the same texts from another file
-        row["kept_source"] = own
     assert (found[0], found[1], found[3]) == (expected[0], expected[1], expected[3])
+    with pytest.raises(
+        UsageError, match=r"former\.signatures has the signatures of .*there\.jsonl"
+    ):
+        preprocess(there, [str(path)], name="there.jsonl")
     # Only what stayed is in the signatures: the run after it finds nothing else there.
     path.write_bytes(expected[2])
-    again, _, _, line = preprocess(texts, [str(path)])
+    again, _, _, line = preprocess(texts, [str(path)], name="copy.jsonl")
     stayed = len(texts) - sum(expected[0].values())
     assert line == f"compared with {stayed} documents of --duplicates-against"
     assert again["duplicate elsewhere"] >= stayed
