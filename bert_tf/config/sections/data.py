@@ -435,6 +435,11 @@ class PreprocessConfig(CorpusSection, section_name="preprocess"):
                 f"max_seq_length {self.max_seq_length} (three places are [CLS] and [SEP]); "
                 "lower one or raise the other"
             )
+        if self.write_signatures and self.duplicate_lines == "drop":
+            yield (
+                "write_signatures: would be of whole documents, but duplicate_lines=drop takes "
+                "lines out of them; leave one out"
+            )
         for name in changed_masking(self) if self.masking == "dynamic" else ():
             if name != "masking":
                 yield (

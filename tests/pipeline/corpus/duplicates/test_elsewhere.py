@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from pipeline.beam.blobs import BlobStore
@@ -220,3 +220,10 @@ def test_what_cannot_be_compared_with_is_refused(tmp_path):
     (tmp_path / "b.signatures").write_bytes(b"no signatures")
     with pytest.raises(InputError, match=r"b\.signatures"):
         other_lines(match(str(tmp_path / "b.signatures")), str(tmp_path))
+
+
+def test_signatures_are_those_of_the_documents_in_the_records():
+    values = {"input": ("a.jsonl",), "vocab": "v", "output": "y", "write_signatures": True}
+    assert build_section(PreprocessConfig, values).keeps_signatures
+    with pytest.raises(ConfigError, match=r"write_signatures: would be .* duplicate_lines=drop"):
+        build_section(PreprocessConfig, {**values, "duplicate_lines": "drop"})
