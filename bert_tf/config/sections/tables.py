@@ -118,7 +118,7 @@ class TableSection(RowSection):
     id_column: str | None = optional(
         "column with a name of its own for each row, which messages, predictions, rejects and "
         f"pages show; {NO_IDS} for no ids (default: the first column whose values look like ids "
-        "and are all different)"
+        "and are all different in the first 1,024 rows)"
     )
     max_table_megabytes: Annotated[float, Bounds(minimum=1.0)] = advanced(
         "maximum memory for the rows of a file that is loaded completely, as in finetune",
