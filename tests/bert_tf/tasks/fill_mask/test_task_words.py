@@ -1,6 +1,7 @@
 """Words of several tokens at a mask: their scores are products over as many masks."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import tensorflow as tf
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.data.rows import candidate_words
+from bert_tf.engines.token_ids import TokenIdsEngine
 from bert_tf.export.loading import directory_for_task, load_trained_model
 from bert_tf.serving.signatures import BATCHED
 from bert_tf.tasks.fill_mask.declaration import FillMaskConfig
@@ -84,13 +86,21 @@ def test_scores_are_those_of_the_definition(worded, way):
     assert "[MASK]" not in filled[1]
 
 
-@pytest.mark.parametrize("way", ["graph", "host"])
-def test_the_logits_of_a_batch_are_bounded(worded, way, monkeypatch):
-    """Words of several tokens have logits at as many masks of each row."""
-    entries = worded.model.config.vocab_size
-    lengths = {len(worded.tokenizer.tokenize_texts([word]).ids) for word in WORDS}
-    most = 2 * max(lengths) * entries
+MASKED = ["[MASK] runs", "of [MASK] is", "[MASK] [MASK]", "is [MASK]"]
+
+
+@pytest.fixture
+def most_logits(worded, monkeypatch):
+    """Let a batch have the logits of two rows of the longest word."""
+    lengths = [len(worded.tokenizer.tokenize_texts([word]).ids) for word in WORDS]
+    most = 2 * max(lengths) * worded.model.config.vocab_size
     monkeypatch.setattr(candidate_words, "MOST_LOGITS", most)
+    return most
+
+
+def test_the_logits_of_a_batch_are_bounded(worded, monkeypatch, most_logits):
+    """Words of several tokens have logits at as many masks of each row."""
+    lengths = {len(worded.tokenizer.tokenize_texts([word]).ids) for word in WORDS}
     computed = []
     head = worded.model.head
 
@@ -99,18 +109,38 @@ def test_the_logits_of_a_batch_are_bounded(worded, way, monkeypatch):
         tf.py_function(lambda shape: computed.append(shape.numpy()), [tf.shape(logits)], [])
         return logits
 
-    texts = {"text": ["[MASK] runs", "of [MASK] is", "[MASK] [MASK]", "is [MASK]"]}
-    if way == "host":
-        rows = worded.task.host().encode(worded.tokenizer, texts)
-        assert rows.max_rows * max(lengths) * entries <= most
-        return
     monkeypatch.setattr(worded.model, "head", recorded)
     graph = worded.task.serving_module(worded.model, worded.tokenizer).signatures()[BATCHED]
     computed.clear()
-    graph(text=tf.constant(texts["text"]), batch_tokens=tf.constant(2048))
+    graph(text=tf.constant(MASKED), batch_tokens=tf.constant(2048))
     assert {shape[1] for shape in computed} == lengths
-    assert max(np.prod(shape) for shape in computed) <= most
+    assert max(np.prod(shape) for shape in computed) <= most_logits
     assert sum(shape[0] for shape in computed) == 5 * len(lengths)
+
+
+@pytest.mark.parametrize("has_few_shapes", [False, True])
+def test_the_logits_of_a_batch_of_an_engine_are_bounded(
+    worded, folder, tmp_path, most_logits, has_few_shapes
+):
+    shutil.copy(folder / "vocab.txt", tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
+    (tmp_path / "task.json").write_text(json.dumps(worded.task.settings()))
+    entries = worded.model.config.vocab_size
+    computed = []
+
+    def run(inputs):
+        logits = np.zeros((*inputs["masked_lm_positions"].shape, entries), np.float32)
+        computed.append(logits.size)
+        return {"logits": logits}
+
+    class Engine(TokenIdsEngine):
+        pass
+
+    Engine.has_few_shapes = has_few_shapes
+    found = Engine(tmp_path, run).predict({"text": MASKED}, batch_tokens=2048)
+    assert len(found["predicted_text"]) == len(MASKED)
+    assert max(computed) == most_logits
+    assert len(computed) > 1
 
 
 def test_the_words_are_kept_with_the_model(worded, trained):
