@@ -31,7 +31,7 @@ from bert_tf.tasks.profile.profile import (
     training_distance,
 )
 from bert_tf.tasks.profile.thresholds import Threshold, choose_threshold
-from bert_tf.tasks.registry import declared_task
+from bert_tf.tasks.registry import TASKS, declared_task
 from pipeline.beam.storage import open_stored
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.job_folder import check_finished
@@ -234,12 +234,19 @@ def _abstention(
     """Say which predictions are left out; None for none.
 
     Raises:
-        UsageError: the task has no probability, or the model does not know what is far.
+        UsageError: the task has no probability or no distances, or the model does not know what is
+            far.
     """
     below = config.abstain_below if threshold is None else threshold.below
     flag = "--abstain-far"
     if config.abstain_far is None:
         return None if below is None else Abstention.of(declared, below, config.model)
+    if not declared.has_distances:
+        names = ", ".join(name for name, task in TASKS.items() if task.has_distances)
+        raise UsageError(
+            f"{flag}: is for {names}, whose training rows have one label each; "
+            f"{config.model} does {declared.name}, so leave it out"
+        )
     if not (Path(config.model) / WEIGHTS).is_file():
         raise UsageError(
             f"{flag}: {config.model} has no {WEIGHTS}, whose vectors of texts it compares; export "

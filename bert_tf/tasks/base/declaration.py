@@ -151,6 +151,7 @@ class ServedTaskDeclaration:
         row_fault: why `score` rejects a row with texts, from its values by input name.
         is_exact: whether `score` computes it in float32 unless another precision is asked for,
             since 16 bits would change the order of what is compared.
+        has_distances: whether `finetune` keeps how far texts are from the rows of each label.
         outcome_faults: why rows cannot be predicted although they could be read, by their numbers,
             from the outputs [rows] by name.
         trial_value: a value of an input, by its name, that holds a given text; `export` compares
@@ -167,6 +168,7 @@ class ServedTaskDeclaration:
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     outcome_faults: Callable[[Mapping[str, Any]], dict[int, Fault]] | None = None
     is_exact: bool = False
+    has_distances: bool = False
     trial_value: Callable[[str, str], Any] = same_text
     words: WordsDeclaration | None = None  # None if the task takes no rows of words
 

@@ -104,6 +104,7 @@ class ClassificationLabelErrorsConfig(LabelErrorsSection, ClassificationConfig):
 
 CLASSIFICATION = TaskDeclaration(
     name="classification",
+    has_distances=True,
     summary="one of several labels for a text or a pair of texts",
     options=ClassificationConfig,
     example=(

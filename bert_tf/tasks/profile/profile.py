@@ -19,7 +19,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_json_object
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
-from bert_tf.tasks.profile.distance import TrainingDistance
+from bert_tf.tasks.profile.distance import LEAST_TRAINING_ROWS, TrainingDistance
 from bert_tf.tasks.profile.texts import TextProfile
 
 PROFILE = "profile.json"
@@ -199,7 +199,8 @@ def training_distance(folder: str | Path, flag: str) -> TrainingDistance:
     if profile is None or profile.distance is None:
         raise UsageError(
             f"{flag}: {folder} does not know how far texts are from its training rows: an earlier "
-            "release fine-tuned it, or it had no evaluation rows or fewer than 20 training rows; "
-            "run finetune with --eval or --eval-fraction, and export that"
+            "release fine-tuned it, or it had no evaluation rows or fewer than "
+            f"{LEAST_TRAINING_ROWS} training rows; run finetune with --eval or --eval-fraction, "
+            "and export that"
         )
     return profile.distance

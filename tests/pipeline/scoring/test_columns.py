@@ -10,7 +10,10 @@ from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ScoreConfig
 from bert_tf.tasks.base.declaration import PredictionField
+from bert_tf.tasks.profile.distance import LEAST_TRAINING_ROWS
+from bert_tf.tasks.profile.profile import Profile
 from bert_tf.tasks.registry import TASKS
+from pipeline.scoring import plan
 from pipeline.scoring.columns import scoring_columns
 
 CLASSIFICATION = {
@@ -214,3 +217,20 @@ def test_names_that_cannot_be_given_are_refused(entries, message):
     for entry in ("label", "=x", "label="):
         with pytest.raises(ConfigError, match=r"score.rename: expected NAME=COLUMN"):
             config_of(rename=[entry])
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_far_texts_are_refused_by_task_before_anything_is_advised(name, tmp_path):
+    (tmp_path / plan.WEIGHTS).touch()
+    Profile().write(tmp_path)
+    config = config_of(model=str(tmp_path), abstain_far=0.9)
+    with pytest.raises(UsageError) as raised:
+        plan._abstention(config, TASKS[name], None)
+    message = str(raised.value)
+    assert message.startswith("--abstain-far")
+    if name == "classification":
+        assert f"fewer than {LEAST_TRAINING_ROWS} training rows; run finetune" in message
+    else:
+        assert "is for classification" in message
+        assert f"does {name}" in message
+        assert "run finetune" not in message
