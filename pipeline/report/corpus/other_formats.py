@@ -89,11 +89,12 @@ _JSON_VALUE = re.compile(rb"\s*(?:\[\s*(?:\{\s*)?\"[^\"\n]*\"\s*[:,\]]|\{\s*\n\s
 _FRONT_MATTER = re.compile(
     rb"\s*---[ \t]*\r?\n(?:[\w-]+:[^\n]*\n(?:[ \t-][^\n]*\n)*){1,60}?---[ \t]*\r?\n"
 )
-# A line between texts: marks only, but for ellipses and the brackets of code; or a tag.
-_MARKS = re.compile(r"(?!(?:[.!?\u2026]{1,4}|[\[\](){};,\"'`|\s]+|[<>:/\\])$)[\W_]{1,80}")
-_TAG = re.compile(r"</?[A-Za-z|_ ]{1,20}/?>|\[/?[A-Z_]{2,12}\]|\{\{?/?[A-Za-z_]{1,20}\}?\}")
+# A line between texts: percent signs, a drawn line, or a tag. Smileys, quotes (`>>`), comments
+# (`/**`, `##`), fences of code (`~~~`) and what captions say of sounds (`[MUSIC]`) are none.
+_PERCENT = re.compile(r"%{1,3}")
+_DRAWN = re.compile(r"\u2042|([-=*_+\u2013\u2014\u2015\u2500\u2550])(?: ?\1){1,79}|~{4,80}|#{4,80}")
+_TAG = re.compile(r"</?[A-Za-z|_ ]{1,20}/?>|\[/?(?:SEP|CLS|EOS|BOS|PAD|EOD|EOT|DOC|END)\]")
 _FEWEST_BETWEEN, _BETWEEN = 10, 0.003  # number and share of the lines
-_SCENE = re.compile(r"(?:\* ?){1,9}")  # between the parts of a chapter, if blank lines are around
 _UNDERLINE = 3  # characters by which it may differ from the heading above it
 _JSON = re.compile(rb"^\s*\{\s*\".*\}\s*,?\s*$")
 _STRING = re.compile(rb"""^\s*"(?:[^"\\]|\\.|"")*"\s*[,;]?\s*$""")
@@ -169,7 +170,8 @@ def _marks_of_files(text: bytes, lines: list[bytes]) -> Iterator[tuple[str, floa
     above = ""
     for line in (raw.decode("utf-8", "replace").strip() for raw in text.split(b"\n", _MOST_LINES)):
         is_underline = abs(len(line) - len(above)) <= _UNDERLINE and len(line) > 1 and above != ""
-        is_scene = above == "" and _SCENE.fullmatch(line)
+        # After a blank line it is a rule of Markdown, or stands between the parts of a chapter.
+        is_scene = above == "" and _DRAWN.fullmatch(line) is not None
         if line and not is_underline and not is_scene and _is_between(line):
             between[line] += 1
         above = line
@@ -180,7 +182,7 @@ def _marks_of_files(text: bytes, lines: list[bytes]) -> Iterator[tuple[str, floa
 
 
 def _is_between(line: str) -> bool:
-    return (_MARKS.fullmatch(line) or _TAG.fullmatch(line)) is not None
+    return any(pattern.fullmatch(line) for pattern in (_PERCENT, _DRAWN, _TAG))
 
 
 def _shapes(lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:

@@ -114,9 +114,10 @@ def test_front_matter_and_lines_between_texts_are_warned_about():
     for mark in ("%", "%%", "-----", "==========", "* * *", "--", "⁂", "[SEP]", "<doc>", "</s>"):
         warning = _signs(*[*PROSE, mark] * 12)[-1]
         assert f"hold nothing but {mark}, as between texts" in warning
-    for mark in ("...", "}", '"', "<"):
+    for mark in ("...", "}", '"', "<", ":-)", ">>", "/**", "##", "~~~", "[MUSIC]", "{{x}}"):
         assert _signs(*[*PROSE, mark] * 12) == []
-    assert _signs(*[*PROSE, "", "* * *", ""] * 12) == []
+    for mark in ("* * *", "---", "-----"):
+        assert _signs(*[*PROSE, "", mark, ""] * 12) == []
     assert _signs(*["The river", "---------", *PROSE] * 12) == []
     assert _signs("---", *PROSE, "---") == []
 
