@@ -53,15 +53,17 @@ _BORDERS["paragraph_lines"] = _BORDERS["sentences"]
 _BORDER_WINDOW = 1 << 16  # bytes at the end of a chunk where a border is looked for first
 # It begins after a character, so that a run of white space is looked at once.
 _BLANK_LINE_INSIDE = re.compile(rb"(?<=\S)" + _BLANKS + rb"\n" + _BLANKS + rb"\n\s*+\S")
-# Beginnings of lines that begin a paragraph: items, fields and directives of reStructuredText, rows
-# of tables in Markdown …
+# Beginnings of lines that begin a paragraph: items, directives of reStructuredText, rows of tables
+# in Markdown …
 _ITEM = re.compile(
-    rb"^[ \t]*(?:(?:[*+-]|\xe2\x80\xa2) |\.\.(?: |\r?$)|:[\w` -]{1,40}:(?: |\r?$)|\| |@[a-z]+ )",
+    rb"^[ \t]*(?:(?:[*+-]|\xe2\x80\xa2) |\.\.(?: |\r?$)|\| )",
     re.MULTILINE,
 )
-# … and, where the line before is one of these too or ends a sentence, numbers and keys.
+# … and, where the line before is one of these too or ends a sentence, numbers, keys, fields of
+# reStructuredText and tags of Java.
 _NUMBERED = re.compile(
-    rb"^[ \t]*(?:\(?(?:\d{1,3}|[A-Za-z])[.)]|\d{1,3}(?:\.\d{1,3})+\.?|[A-Z][\w-]{1,24}:) ",
+    rb"^[ \t]*(?:\(?(?:\d{1,3}|[A-Za-z])[.)]|\d{1,3}(?:\.\d{1,3})+\.?|[A-Z][\w-]{1,24}:) "
+    rb"|^[ \t]*(?:@[a-z]+ |:[\w` -]{1,40}:(?: |\r?$))",
     re.MULTILINE,
 )
 HEAD_BYTES = 1 << 21
