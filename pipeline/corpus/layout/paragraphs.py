@@ -34,6 +34,7 @@ _INDENT = 4  # columns: cleaning takes it from the first lines of paragraphs
 _STEP = 2  # columns by which indents differ, at least, where something begins
 # Of the widest line of a block: a line that is not wider with the next word was not wrapped.
 _SHORT = 0.6
+_FEWEST_BELOW = 2  # open lines below a heading that show a margin
 _OUTLYING = 1.25  # times as wide as the others: a line with an address that cannot be broken
 _NEARLY = 0.8  # of the widest line: lines of text with ragged ends, with the next word
 # Where deeper lines begin paragraphs: lines before them that reach the margin, at most, and other
@@ -85,8 +86,10 @@ def find_structure(ends: LineEnds, columns: Columns) -> tuple[np.ndarray, np.nda
     """Find the lines that begin a paragraph, or go on in one, by where their text stands.
 
     Where the indent changes, something new begins after the end of a sentence, and after a line
-    that is too short to have been wrapped: a heading, a term. So it does after short lines of one
-    indent, unless the next begins in lower case: addresses, lists without marks.
+    that is too short to have been wrapped: a heading, a term. So it does in blocks of one indent,
+    unless the next line begins in lower case: after short lines of narrow blocks (addresses, lists
+    without marks), and after a short first line, if all others that are open reach the margin. In
+    text that is broken by sense, other lines are short, too.
 
     Args:
         ends: of clean lines.
@@ -98,9 +101,17 @@ def find_structure(ends: LineEnds, columns: Columns) -> tuple[np.ndarray, np.nda
     widths = columns.indents + ends.widths
     with_next = columns.indents + ends.next_widths
     blocks = np.append(True, ~ends.is_break[:-1])
-    widest = _widest_of_blocks(widths, np.flatnonzero(blocks))[np.cumsum(blocks) - 1]
+    firsts = np.flatnonzero(blocks)
+    block_of_line = np.cumsum(blocks) - 1
+    widest = _widest_of_blocks(widths, firsts)[block_of_line]
     is_narrow = widest < NARROWEST_MARGIN
     is_short = with_next <= np.where(is_narrow, NARROWEST_MARGIN, _SHORT * widest)
+    # Lines below a heading: those without a mark at their end, all of which reach the margin.
+    is_below = ends.is_open & ~blocks
+    reaching = np.add.reduceat(is_below & (with_next > _NEARLY * widest), firsts, dtype=np.int64)
+    below = np.add.reduceat(is_below, firsts, dtype=np.int64)
+    is_heading = blocks & ((reaching == below) & (below >= _FEWEST_BELOW))[block_of_line]
+    may_end = is_narrow | is_heading
     steps = np.diff(columns.indents, append=0)
     is_deeper, is_shallower = steps >= _STEP, steps <= -_STEP
     # The first line of a block may be the indented one of a paragraph, and end with a sentence.
@@ -108,7 +119,7 @@ def find_structure(ends: LineEnds, columns: Columns) -> tuple[np.ndarray, np.nda
     goes = ends.has_comma | ends.is_followed
     is_row, is_cell = columns.places == Place.ROW, columns.places == Place.CELL
     has_changed = is_deeper | is_shallower
-    ends_here = (is_last & ~ends.is_open) | (is_short & (has_changed | ~goes))
+    ends_here = (is_last & ~ends.is_open) | (is_short & (has_changed | (may_end & ~goes)))
     ends_here |= is_row | (is_cell & has_changed)
     is_after = np.append(False, ends.is_break[:-1])
     goes_on = is_cell & is_after
