@@ -200,7 +200,14 @@ def _clean_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
         texts = strip_markup(texts, paragraph_end=b"\n")
     starts, stops, text_of_line = split_lines(texts.data, texts.starts, texts.stops)
     has_columns = "html" not in rules.cleaning  # where white space means nothing
-    clean = clean_lines(texts.data, starts, stops, rules.cleaning, has_columns=has_columns)
+    clean = clean_lines(
+        texts.data,
+        starts,
+        stops,
+        rules.cleaning,
+        has_columns=has_columns,
+        text_of_line=text_of_line,
+    )
     is_faulty = clean.fault_positions >= 0
     evidence = raw.evidence
     document_lines = texts.lines

@@ -93,13 +93,18 @@ def clean_lines(
     steps: tuple[str, ...] = ("controls", "whitespace"),
     *,
     has_columns: bool = False,
+    text_of_line: np.ndarray | None = None,
 ) -> CleanLines:
     """Apply steps `controls` and `whitespace`, if given, to `data[starts[l] : stops[l]]`.
 
-    With `has_columns`, the white space of the lines is measured before it goes.
+    With `has_columns`, the white space of the lines is measured before it goes, in each text
+    (`text_of_line`, int64 [lines]) by itself.
     """
     table = cleaning_table(controls="controls" in steps, whitespace="whitespace" in steps)
-    columns = measure_columns(data, starts, stops) if has_columns else no_columns(len(starts))
+    if has_columns:
+        columns = measure_columns(data, starts, stops, text_of_line)
+    else:
+        columns = no_columns(len(starts))
     cleaned, offsets, fault_positions, may_need_composition = _clean(data, starts, stops, table)
     return CleanLines(cleaned, offsets, fault_positions, may_need_composition, columns)
 

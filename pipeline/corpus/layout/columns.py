@@ -8,7 +8,7 @@ it does goes on in that cell:
                     asked.                                              CELL
     -q              Be quiet.                                           ROW
 
-Justified text has wide gaps, too, but hardly ever in the same column of three lines.
+Justified text has wide gaps, too, but hardly ever most of them in the columns of the line above.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import numpy as np
 
 _TAB = 8  # columns between the stops of tabs
 _GAP = 2  # columns without text before a cell, at least
-_WIDE_GAP = 3  # such a gap shows a column in two lines; narrower ones in three
+_WIDE_GAP = 3  # such a gap shows a column in two lines
+_FEWEST_ROWS = 3  # narrower gaps show two columns in so many lines, or one in a line more
 _MOST_CELLS = 8  # of a line; further ones are not looked at
 _FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
 _IDEOGRAPHIC_SPACE = (0xE3, 0x80, 0x80)
@@ -53,9 +54,22 @@ def no_columns(lines: int) -> Columns:
     return Columns(np.zeros(lines, np.int64), np.zeros(lines, np.int8))
 
 
-def measure_columns(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> Columns:
-    """Measure the lines `data[starts[l] : stops[l]]`, which are not cleaned; any bytes."""
-    return Columns(*_measure(data, starts, stops))
+def measure_columns(
+    data: np.ndarray,
+    starts: np.ndarray,
+    stops: np.ndarray,
+    text_of_line: np.ndarray | None = None,
+) -> Columns:
+    """Measure the lines `data[starts[l] : stops[l]]`, which are not cleaned; any bytes.
+
+    Args:
+        data: uint8.
+        starts, stops: int64 [lines].
+        text_of_line: int64 [lines], whose lines are not compared with those of another; all lines
+            are of one text without it.
+    """
+    texts = np.zeros(len(starts), np.int64) if text_of_line is None else text_of_line
+    return Columns(*_measure(data, starts, stops, texts))
 
 
 @numba.njit(cache=True, inline="always")
@@ -96,7 +110,8 @@ def _find_cells(data, start, stop, cells, gaps):
         if indent < 0:
             indent = column
         elif gap >= _GAP and found < len(cells) and not (gap == _GAP and before in _ENDS):
-            cells[found], gaps[found] = column, gap
+            cells[found] = column
+            gaps[found] = gap
             found += 1
         gap = 0
         before = byte
@@ -106,17 +121,23 @@ def _find_cells(data, start, stop, cells, gaps):
 
 
 @numba.njit(cache=True, nogil=True)
-def _measure(data, starts, stops):
+def _measure(data, starts, stops, texts):
     count = len(starts)
     indents = np.zeros(count, np.int64)
     places = np.zeros(count, np.int8)
-    cells = np.zeros((3, _MOST_CELLS), np.int64)  # of the last three lines
-    gaps = np.zeros((3, _MOST_CELLS), np.int64)
-    numbers = np.zeros(3, np.int64)
+    # Of a line and the one above it, which change places from line to line.
+    cells = np.zeros((2, _MOST_CELLS), np.int64)
+    gaps = np.zeros((2, _MOST_CELLS), np.int64)
+    runs = np.zeros((2, _MOST_CELLS), np.int64)  # lines that have the column, up to this one
+    numbers = np.zeros(2, np.int64)
     row = np.zeros(_MOST_CELLS, np.int64)  # cells of the row that cells may go on in
     in_row = 0
     for line in range(count):
-        own, above, second = line % 3, (line - 1) % 3, (line - 2) % 3
+        own = line % 2
+        above = 1 - own
+        if line > 0 and texts[line] != texts[line - 1]:
+            numbers[above] = 0
+            in_row = 0
         indent, found = _find_cells(data, starts[line], stops[line], cells[own], gaps[own])
         numbers[own] = found
         indents[line] = max(indent, 0)
@@ -134,18 +155,25 @@ def _measure(data, starts, stops):
             else:
                 in_row = 0
             continue
+        is_wide = False
+        agreeing = thirds = longest = 0
         for place in range(found):
+            runs[own, place] = 1
             for other in range(numbers[above]):
-                if line == 0 or cells[own, place] != cells[above, other]:
-                    continue
-                is_wide = min(gaps[own, place], gaps[above, other]) >= _WIDE_GAP
-                is_third = False
-                for third in range(numbers[second]):
-                    is_third |= line > 1 and cells[second, third] == cells[own, place]
-                if is_wide or is_third:
-                    places[line] = places[line - 1] = Place.ROW
-                if is_third:
-                    places[line - 2] = Place.ROW
+                if cells[own, place] == cells[above, other]:
+                    runs[own, place] += runs[above, other]
+                    is_wide |= min(gaps[own, place], gaps[above, other]) >= _WIDE_GAP
+            agreeing += runs[own, place] > 1
+            thirds += runs[own, place] >= _FEWEST_ROWS
+            longest = max(longest, runs[own, place])
+        rows = 2 if is_wide else 0
+        # Lines of justified text have many gaps, few of them in a column of the line above.
+        if 2 * agreeing >= found:
+            if longest > _FEWEST_ROWS:
+                rows = _FEWEST_ROWS + 1
+            elif thirds > 1:
+                rows = _FEWEST_ROWS
+        places[line + 1 - rows : line + 1] = Place.ROW
         in_row = found
         row[:found] = cells[own, :found]
     return indents, places

@@ -1,5 +1,8 @@
 """What the places of text in lines tell: rows of tables, terms, headings, items and first lines."""
 
+import random
+
+import numpy as np
 import pytest
 
 from pipeline.corpus.document_block import DocumentBlock
@@ -62,6 +65,37 @@ def test_two_blanks_after_sentences_are_no_columns():
     assert places(text) == [Place.ANY] * 3
 
 
+def justified(words: list[str], width: int) -> str:
+    """Return lines of a width, as `man` fills them: blanks are doubled from either side."""
+    lines = [[words[0]]]
+    for word in words[1:]:
+        if len(" ".join([*lines[-1], word])) <= width:
+            lines[-1].append(word)
+        else:
+            lines.append([word])
+    filled = []
+    for number, line in enumerate(lines):
+        gaps = [" "] * (len(line) - 1)
+        for extra in range(width - len(" ".join(line)) if gaps else 0):
+            place = extra % len(gaps)
+            gaps[place if number % 2 else len(gaps) - 1 - place] += " "
+        filled.append("".join(word + gap for word, gap in zip(line, [*gaps, ""], strict=True)))
+    return "\n".join(filled)
+
+
+@pytest.mark.parametrize("width", [60, 65, 72])
+def test_lines_of_justified_text_are_no_rows(width):
+    vocabulary = ["a", "of", "the", "was", "bridge", "mayor", "nobody", "harbors"]
+    found = np.array(places(justified(random.Random(width).choices(vocabulary, k=4000), width)))
+    assert np.mean(found != Place.ANY) <= 0.005
+
+
+def test_lines_of_other_texts_are_no_rows_above():
+    data = lines_of(b"A    b\nC    d\n     e", 1)
+    columns = measure_columns(data.data, data.starts, data.stops, np.arange(3))
+    assert columns.places.tolist() == [Place.ANY] * 3
+
+
 def test_a_glossary_without_blank_lines_is_read_by_its_terms():
     terms = ["anchor", "bollard", "capstan", "dock", "ebb"]
     text = "".join(
@@ -113,6 +147,13 @@ def test_wrapped_prose_is_joined_whatever_its_lines_begin_with():
     assert len(sentences(text)) == 2
 
 
+@pytest.mark.parametrize("begin", ["@anna for", ":smile: for"])
+def test_names_and_smileys_within_a_sentence_begin_no_paragraph(begin):
+    text = f"They thanked many who came that night, in particular\n{begin} the green light.\n"
+    assert sentences(text) == [text.strip().replace("\n", " ")]
+    assert len(sentences(f"It returns all of the weeks.\n{begin} the green light.\n")) == 2
+
+
 def test_first_lines_of_a_book_may_end_with_a_sentence():
     first = "    Prudence walked across the bridge to the market and came back.\n"
     rest = "Nobody had seen her there, but all of them knew where she had been\nthe day before.\n"
@@ -139,5 +180,15 @@ def test_lines_of_few_marks_are_text(line):
 
 
 def test_html_has_no_columns():
-    raw = RawBlock(source="a", index=0, texts=Texts.of_rows([b"<p>A   b</p>\n      c"], [1]))
+    raw = RawBlock(source="a", index=0, texts=Texts.of_rows([b"<pre>A   b\n    c</pre>"], [1]))
     assert make_block(raw, DocumentRules(cleaning=("html", "whitespace"))).num_lines == 2
+
+
+def test_text_that_is_broken_by_sense_is_not_cut_before_names_and_numbers():
+    text = (
+        "The report was sent to\n12 members of the council who lived in the other part of town.\n"
+        "Paris was of another kind, and that\nI should not worry about it was all that\n"
+        "Ambrose said when he came back from the northern lighthouse.\n"
+    )
+    assert len(sentences(text)) == 2
+    assert len(sentences(text, "articles")) == 2
