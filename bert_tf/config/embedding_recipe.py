@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-QUERY, DOCUMENT = "query", "document"
+QUERY = "query"
+DOCUMENT = "document"
 _KINDS = {QUERY: (QUERY,), DOCUMENT: (DOCUMENT, "passage", "corpus")}
 RAW_CLS = (
     "[CLS] vectors of a BERT that was not trained for similarity are not sentence embeddings: "

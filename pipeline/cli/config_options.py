@@ -22,7 +22,9 @@ from bert_tf.config.sections.tables import COLUMN, RunnerConfig
 from pipeline.cli.usage import ConfigChoice, PathText, PlainCommand
 
 _SHOWS_ALL = f"{__name__}.shows_all"
-_COMMON, _FILES, _OPTIONS = "Input, output and model", "Files and columns", "Options"
+_COMMON = "Input, output and model"
+_FILES = "Files and columns"
+_OPTIONS = "Options"
 _GENERAL = "General"
 # Headings with their first keys, most needed first; _OPTIONS takes keys that no heading names.
 _HEADINGS = {

@@ -18,11 +18,25 @@ NUM_CODE_POINTS = sys.maxunicode + 1
 ASSIGNED = (*range(0x32400), *range(0xE0000, 0xE0200))
 
 # What cleaning does with a code point.
-KEEP, BLANK, REMOVE, COMPOSE, KEEP_INSIDE = 0, 1, 2, 3, 4
+KEEP = 0
+BLANK = 1
+REMOVE = 2
+COMPOSE = 3
+KEEP_INSIDE = 4
 # What a code point means to the sentence splitter. TERMINATOR needs a space after it to end a
 # sentence, WIDE_TERMINATOR (of scripts without spaces) does not; PUNCTUATION begins none.
-OTHER, UPPER, LOWER, DIGIT, SPACE = 0, 1, 2, 3, 4
-TERMINATOR, WIDE_TERMINATOR, OPENER, CLOSER, QUOTE, DASH, PUNCTUATION = 5, 6, 7, 8, 9, 10, 11
+OTHER = 0
+UPPER = 1
+LOWER = 2
+DIGIT = 3
+SPACE = 4
+TERMINATOR = 5
+WIDE_TERMINATOR = 6
+OPENER = 7
+CLOSER = 8
+QUOTE = 9
+DASH = 10
+PUNCTUATION = 11
 GREEK_QUESTION = 12  # punctuation, but a terminator after a Greek letter
 _KINDS = {
     **dict.fromkeys(("Ps", "Pi"), OPENER),

@@ -47,7 +47,9 @@ LIMIT_KEYS = {
     TOO_FEW_WORDS: "min_document_words",
     TOO_FEW_LETTERS: "min_letter_fraction",
 }
-_OTHER, _LETTER, _WHITE = 0, 1, 2
+_OTHER = 0
+_LETTER = 1
+_WHITE = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

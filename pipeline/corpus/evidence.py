@@ -20,7 +20,8 @@ MOST_SAMPLES = 20  # of a rule
 SAMPLE_CHARACTERS = 200
 MOST_NAMES = 100  # of a kind of tally
 # Tallies without names: all documents, and the lines that rules judge.
-DOCUMENTS_READ, LINES_READ = "documents", "lines"
+DOCUMENTS_READ = "documents"
+LINES_READ = "lines"
 _NAME_CHARACTERS = 100
 # Columns of rows that are counted if a file has them, and the kind of tally.
 TALLIED = {"url": "domain", "license": "license"}

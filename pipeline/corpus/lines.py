@@ -32,10 +32,13 @@ from pipeline.corpus.layout.columns import Columns, measure_columns, no_columns
 # A line of these and of nothing else is drawn if so many of one kind are in a row, blanks aside …
 _RULING = "-=*~^#_+|`/\\<>:@%&\u2010\u2013\u2014\u2015\u2022\u00b7\u00a7\u203b\u25a0\u25cf\u2605"
 _FEWEST_MARKS = 2
-_DOTS, _FEWEST_DOTS = (ord("."), 0x2026), 5  # … of dots more, as they also are an ellipsis
+# … of dots more, as they also are an ellipsis.
+_DOTS = (ord("."), 0x2026)
+_FEWEST_DOTS = 5
 _SEPARATORS = "%\u2042\u2766\u2767\u2619"  # … of these one, as books have between chapters
 _BOXES = range(0x2500, 0x25A0)  # lines, corners and blocks that frames are drawn with
-_FENCE, _FEWEST_OF_FENCE = ord("`"), 3
+_FENCE = ord("`")
+_FEWEST_OF_FENCE = 3
 
 
 @dataclasses.dataclass(frozen=True)

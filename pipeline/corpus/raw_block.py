@@ -16,8 +16,10 @@ from pipeline.corpus.evidence import Evidence
 
 # What the texts of a `RawBlock` are: sentences or paragraphs with blank lines between documents,
 # lines of one document, or a document each.
-SENTENCE_LINES, PARAGRAPH_LINES = "sentence lines", "paragraph lines"
-ONE_DOCUMENT, DOCUMENTS = "one document", "documents"
+SENTENCE_LINES = "sentence lines"
+PARAGRAPH_LINES = "paragraph lines"
+ONE_DOCUMENT = "one document"
+DOCUMENTS = "documents"
 _MOST_BYTES = np.iinfo(np.int32).max
 
 

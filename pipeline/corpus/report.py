@@ -36,8 +36,12 @@ from pipeline.corpus.evidence import (
 from pipeline.outputs.manifest import dropped_path, duplicates_path, excluded_path, rejects_path
 
 _SUMMARY = "corpus-summary.json"
-_SHARES, _NUM_SHARES = "corpus-share", 16  # of hashes and names, each in one worker's memory
-REJECTS, DROPPED, SHARED = "corpus-rejects", "corpus-dropped", "corpus-shared"
+# Shares of hashes and names, each in one worker's memory.
+_SHARES = "corpus-share"
+_NUM_SHARES = 16
+REJECTS = "corpus-rejects"
+DROPPED = "corpus-dropped"
+SHARED = "corpus-shared"
 DUPLICATES = "corpus-duplicates"  # in numbered parts, which stay in their order
 _LISTS = {
     REJECTS: rejects_path,

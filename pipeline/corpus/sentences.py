@@ -50,13 +50,19 @@ _OPENING = (0x201C, 0x2018)
 # Japanese particles after a quotation: "… to itta", "… tte", "… nado".
 _QUOTATIVE = tuple(map(ord, "\u3068\u3063\u306a"))
 _LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
-_PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), ord("]"), ord("(")
+_PERIOD = ord(".")
+_LEFT_BRACKET = ord("[")
+_RIGHT_BRACKET = ord("]")
+_LEFT_PARENTHESIS = ord("(")
 _FIRST_WITHOUT_CASE = 0x0590  # Hebrew; scripts before it have capitals
-_QUOTE, _APOSTROPHE, _RIGHT_APOSTROPHE = ord('"'), ord("'"), 0x2019
+_QUOTE = ord('"')
+_APOSTROPHE = ord("'")
+_RIGHT_APOSTROPHE = 0x2019
 _PUNCTUATION_LEAD = 0xE2  # the first byte of U+2019 and its kind
 _LONGEST_ORDINAL = 3  # digits; longer numbers are years
 # Of numbers of chapters and centuries; of kings.
-_ROMAN, _SMALL_ROMAN = tuple(map(ord, "IVXLCDM")), tuple(map(ord, "IVX"))
+_ROMAN = tuple(map(ord, "IVXLCDM"))
+_SMALL_ROMAN = tuple(map(ord, "IVX"))
 
 
 _LISTS = toml_beside(__file__, "abbreviations.toml")

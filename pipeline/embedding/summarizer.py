@@ -28,7 +28,9 @@ from pipeline.corpus.layout.paragraphs import paragraph_bounds
 from pipeline.corpus.sentences import SentenceSplitter, make_splitter
 
 _LINE_ENDS = np.array([ord(mark) for mark in "\n\r\v\f\x85\u2028\u2029"], np.uint32)
-_RETURN, _NEWLINE, _SPACE = ord("\r"), ord("\n"), ord(" ")
+_RETURN = ord("\r")
+_NEWLINE = ord("\n")
+_SPACE = ord(" ")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,7 +166,8 @@ def select_sentences(
     return chosen, relevance
 
 
-SUMMARY, SENTENCES = "summary", "summary_sentences"
+SUMMARY = "summary"
+SENTENCES = "summary_sentences"
 FIELDS = (PredictionField(SUMMARY, "text"), PredictionField(SENTENCES, "json"))
 _DIGITS = 6  # two sentences are equally similar to their mean, except for rounding
 

@@ -40,9 +40,13 @@ from pipeline.examples.tokenized import (
 )
 
 # The kinds of work, besides that on blocks, that an interrupted run may have finished.
-BUCKET, POOL, GROUP = "bucket", "pool", "group"
+BUCKET = "bucket"
+POOL = "pool"
+GROUP = "group"
 # Tagged outputs.
-TOKEN_COUNTS, FACTS, COUNTS = "token counts", "facts", "counts"
+TOKEN_COUNTS = "token counts"
+FACTS = "facts"
+COUNTS = "counts"
 NO_TOKENS = "no tokens"
 _DOCUMENT_BYTES = 64_000_000
 _RUN_BYTES = 128_000_000

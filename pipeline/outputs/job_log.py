@@ -15,7 +15,8 @@ from bert_tf.base.files import RemotePath
 LOG = "job.log"
 OLDER = ".1"  # at the end of the name of a log that was full
 # First bytes of messages to the process that writes the file; no line begins with them.
-OPEN, LINE = b"\0", b"\1"
+OPEN = b"\0"
+LINE = b"\1"
 _FIRST_LINE = re.compile(rb"\d{4}-\d\d-\d\d [\d:]+ UTC: bert-pipeline ")
 
 

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 _ROWS = 4096  # that tell what the columns hold
 _WIDEST_EXAMPLE = 50
 _COVERED = 0.99  # of the rows are read to their end
-_LEAST_LENGTH, _LENGTH_MULTIPLE = 32, 16
+_LEAST_LENGTH = 32
+_LENGTH_MULTIPLE = 16
 _MEASURED_SECONDS = 2.0
 _QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "longest": 1.0}
 _EVALUATION_WORK = 1 / 3  # of a training step's: only the forward pass

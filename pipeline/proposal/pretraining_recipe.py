@@ -17,7 +17,8 @@ EPOCHS = 40
 TOKENS_PER_WEIGHT = 20
 VOCAB_SIZES = (30_000, 16_000, 8_000, 4_000)
 # Gowda and May (2020): so many entries should occur so often for their embeddings to be learned.
-_FREQUENT_FRACTION, _FREQUENT = 0.95, 100
+_FREQUENT_FRACTION = 0.95
+_FREQUENT = 100
 # By width. 128: configs/train/tiny.yaml; up to 512: ELECTRA-Small (Clark et al. 2020), less for
 # larger batches; from 768: Devlin et al. (2019).
 _RATES = ((128, 1e-3), (256, 5e-4), (512, 3e-4), (math.inf, 1e-4))
@@ -26,7 +27,8 @@ _LEAST_BATCH = 16
 _ENOUGH_STEPS = 10_000  # smaller batches make as many of little text
 MOST_STEPS = 1_000_000  # of BERT
 LENGTH = 128  # of BERT's first 90% of the steps
-_LEAST_LENGTH, _LENGTH_MULTIPLE = 32, 16
+_LEAST_LENGTH = 32
+_LENGTH_MULTIPLE = 16
 _COVERED = 0.99  # of the documents fit in a sequence
 _MASKED = 0.15
 _EVALUATIONS = 20

@@ -28,10 +28,12 @@ from bert_tf.tasks.base.report_sections import (
 )
 from pipeline.report.plots import histogram_plot, scatter_plot
 
-_LONGEST_TEXT, _LONGEST_CELL = 600, 80
+_LONGEST_TEXT = 600
+_LONGEST_CELL = 80
 # Characters that half of a wide screen holds, and those that the padding of a cell takes: 33rem, at
 # some 0.5rem a character.
-_HALF_SCREEN, _PADDING = 65, 3
+_HALF_SCREEN = 65
+_PADDING = 3
 _LONG_NAME = 20  # characters; as wide as a tile
 _NUMBER = ' class="number"'
 GENERATOR = '<meta name="generator" content="bert-pipeline'

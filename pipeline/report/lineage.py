@@ -16,7 +16,10 @@ from pipeline.outputs.inputs import fingerprint, recorded_input
 from pipeline.outputs.manifest import manifest_path, read_manifest
 from pipeline.report.artifact import LARGEST_BYTES_HASHED, meaning_of
 
-SAME, NOT_COMPARED, CHANGED, MISSING = "same", "not compared", "changed", "missing"
+SAME = "same"
+NOT_COMPARED = "not compared"
+CHANGED = "changed"
+MISSING = "missing"
 # `run/best` and `model/1` are parts of folders with manifests.
 _FOLDERS_ABOVE = 3
 # SHA-256 of what was read, by its path: a corpus is an input of several jobs.

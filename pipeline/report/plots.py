@@ -17,7 +17,9 @@ import numpy as np
 from bert_tf.tasks.base.report_sections import HistogramSection, PlotSection
 
 _TICKS = 5
-_SMALLEST, _LARGEST = 3.0, 15.0  # radius of a point, in units of the drawing
+# Radius of a point, in units of the drawing.
+_SMALLEST = 3.0
+_LARGEST = 15.0
 _MOST_POINTS = 300
 _MOST_MARKS = 60
 
@@ -104,7 +106,8 @@ _BARS_FRAME = functools.partial(
     _Frame, width=480, height=250, left=52, right=456, top=12, bottom=206
 )
 # Units of the drawing that a digit of a tick takes, and the least gap between two ticks.
-_DIGIT, _GAP = 8.0, 12.0
+_DIGIT = 8.0
+_GAP = 12.0
 _CURVES_FRAME = functools.partial(
     _Frame, width=400, height=230, left=52, right=390, top=10, bottom=190
 )

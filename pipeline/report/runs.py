@@ -32,7 +32,8 @@ from pipeline.report.plots import Line, LineKind, line_plot
 
 MOST_RUNS = 8
 _COMMANDS = (TrainConfig.section_name, FinetuneConfig.section_name)
-_BEGIN, _END = "</h1>\n", "</main></body></html>"
+_BEGIN = "</h1>\n"
+_END = "</main></body></html>"
 TRAINING = '<section class="training">'
 """The beginning of the curves of training on a report, which end it."""
 # Elements that a report of another origin could have: a browser would follow or draw them.

@@ -21,7 +21,10 @@ from bert_tf.tasks.base.report_sections import Section, TableSection, histogram
 from pipeline.report.document import tiles_html
 
 _CONTINUES = "##"
-_MOST_SCRIPTS, _MOST_LANGUAGES, _MOST_SPLIT, _MOST_SHOWN = 12, 20, 20, 12
+_MOST_SCRIPTS = 12
+_MOST_LANGUAGES = 20
+_MOST_SPLIT = 20
+_MOST_SHOWN = 12
 _LANGUAGE_CHARACTERS = 4_000  # of a document, by which its language is guessed
 _SAMPLE_BYTES = 8_000_000
 # A language needs so many words for a mean that is worth a row.

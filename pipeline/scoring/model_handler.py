@@ -14,7 +14,8 @@ from bert_tf.engines.predictor import Predictor, Row, load, row_checker
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from pipeline.scoring.transforms import drop_memory_warning
 
-_LEAST_ROWS, _MOST_ROWS = 64, 4096
+_LEAST_ROWS = 64
+_MOST_ROWS = 4096
 _KEY_AND_ROW = 2
 _LENGTH_BOUNDARIES = [128, 256, 512, 1024, 2048]  # characters: 32 to 512 English tokens
 

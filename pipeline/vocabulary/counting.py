@@ -32,7 +32,8 @@ NUM_PARTITIONS = 16
 # half a gigabyte. Nothing is pruned, so counts are exact for any size of corpus; distinct words
 # grow with about the square root of the text, so what is shuffled stays a percent or two of it.
 MOST_WORDS_IN_MEMORY = 4_000_000
-_LEARNING, _HELD_OUT = "learning", "held-out"
+_LEARNING = "learning"
+_HELD_OUT = "held-out"
 _COUNTS = "word-counts-{}-{}.arrow"
 _TOO_LONG = "words-too-long.txt"
 

@@ -193,7 +193,8 @@ class SummarizeConfig(TextVectorsSection, section_name="summarize"):
             yield "ratio: give either ratio or sentences"
 
 
-BEST, ALL = "best", "all"
+BEST = "best"
+ALL = "all"
 _SCORES = re.compile(rf"{BEST}|{ALL}|top-([1-9][0-9]{{0,3}})")
 
 

@@ -25,13 +25,19 @@ _ISO_2022 = (
 _TEXT_CONTROLS = b"\t\n\v\f\r\x1a\x1b"
 _CONTROLS = bytes(set(range(32)) - set(_TEXT_CONTROLS))
 # Shares of the bytes of a text. Control characters except NUL separate fields of some tables.
-_MOST_NUL, _MOST_CONTROLS = 0.01, 0.3
-_STRAY, _MOST_STRAY = 2, 0.25  # of them in a text of any length, unless that is all of it
+_MOST_NUL = 0.01
+_MOST_CONTROLS = 0.3
+# Stray bytes in a text of any length, unless they are all of it.
+_STRAY = 2
+_MOST_STRAY = 0.25
 _WIDE = {2: ("utf-16-le", "utf-16-be"), 4: ("utf-32-le", "utf-32-be")}
-_LEAST_USUAL, _MOST_ODD = 0.01, 0.02  # of the characters of a text
+# Of the characters of a text.
+_LEAST_USUAL = 0.01
+_MOST_ODD = 0.02
 _LEAST_SOUND = 0.9  # of the characters that are not ASCII; the others are mistakes
 # Codes of DOS and old Macs have letters nearly everywhere, so that much looks like text in them.
-_OLD, _LEAST_SOUND_OF_OLD = ("iso-8859-2", "mac-roman", "cp850", "cp437"), 0.97
+_OLD = ("iso-8859-2", "mac-roman", "cp850", "cp437")
+_LEAST_SOUND_OF_OLD = 0.97
 _LEAST_LETTERS_OF_OLD = 4
 
 _LATIN = frozenset(

@@ -324,7 +324,9 @@ def second_text(name: str, columns: Collection[str]) -> str | None:
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2}){16,}|(?:0x)?(?:[0-9A-F]{2}){16,}")
-_LEAST_OF_TEXT, _LEAST_OF_BYTES = 12, 40  # characters that no word has by chance
+# Characters that no word has by chance.
+_LEAST_OF_TEXT = 12
+_LEAST_OF_BYTES = 40
 
 
 def is_blob(text: str) -> bool:

@@ -41,11 +41,14 @@ ENDINGS = (".conll", ".conllu", ".iob", ".iob2", ".bio", ".txt")
 _CONLL_U = ".conllu"
 _DOCUMENT_START = "-DOCSTART-"
 _LEAST_COLUMNS = 2
-_SINGLE_WORDS, _LEAST_ROWS = 0.8, 3
+_SINGLE_WORDS = 0.8
+_LEAST_ROWS = 3
 _FIRST_LINES = 1000  # that tell how many columns words have
 _COMMENT = re.compile(r"#\s+(id|sent_id|text|newdoc|newpar)\b")  # of MultiCoNER and CoNLL-U
 _TITLE = "##"  # of a line before a sentence
-_FEWEST_TITLES, _TITLED = 3, 0.9  # and share of the sentences that begin with one
+# Titles, and share of the sentences that begin with one.
+_FEWEST_TITLES = 3
+_TITLED = 0.9
 _CONLL_U_COLUMNS = 10
 _WORD_NUMBER = re.compile(r"\d+(?:[-.]\d+)?")  # first column of CoNLL-U and CoNLL-X
 _ALIKE = 0.9  # of the lines have as many cells between commas

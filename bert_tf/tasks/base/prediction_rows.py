@@ -185,7 +185,8 @@ _CELLS: dict[FieldKind, Callable[[Any], Any]] = {
 
 # Column with the reason why a row has no prediction, and the reasons.
 ABSTAINED = "abstained"
-LOW_PROBABILITY, FAR_TEXT = "low probability", "far from the training rows"
+LOW_PROBABILITY = "low probability"
+FAR_TEXT = "far from the training rows"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -283,7 +284,8 @@ class Abstention:
         return sum(right) / len(right)
 
 
-PROBABILITIES, RANKING = "predicted_probabilities", "predicted_ranking"
+PROBABILITIES = "predicted_probabilities"
+RANKING = "predicted_ranking"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -19,8 +19,10 @@ from bert_tf.tasks.base.declaration import (
     labeled_texts,
 )
 
-NONE, BALANCED = "none", "balanced"
-UNCALIBRATED, TEMPERATURE = "none", "temperature"
+NONE = "none"
+BALANCED = "balanced"
+UNCALIBRATED = "none"
+TEMPERATURE = "temperature"
 
 
 def parse_class_weights(text: str) -> dict[str, float]:

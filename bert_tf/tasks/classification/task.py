@@ -49,7 +49,9 @@ from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 
-_FEW_LABELS, _MANY_LABELS = 5, 1000  # never, and always, reason to doubt the column
+# Labels: so few are never, so many are always reason to doubt the column.
+_FEW_LABELS = 5
+_MANY_LABELS = 1000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

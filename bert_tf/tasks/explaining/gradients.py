@@ -30,7 +30,8 @@ from bert_tf.training.arithmetic import keep_float32_exact
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 # Of 40 questions of TREC and MiniLM, 10% are exact with 16 points, 62% with 32 and 98% with 64.
-FIRST_POINTS, MOST_POINTS = 32, 512
+FIRST_POINTS = 32
+MOST_POINTS = 512
 TOLERANCE = 0.005  # of the difference of the logits
 _SMALL = 1e-3  # differences below this need not be exact to their own half percent
 _TOKENS_AT_ONCE = 2048  # of a batch; more need more memory, and are not faster

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from bert_tf.data.tables.sketches import TableSketch
 
 SEPARATOR = "|"
-GLOBAL, PER_LABEL, FIXED = "global", "per-label", "0.5"
+GLOBAL = "global"
+PER_LABEL = "per-label"
+FIXED = "0.5"
 
 
 class MultiLabelConfig(SoftLabelConfig):

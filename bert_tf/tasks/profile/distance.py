@@ -27,7 +27,9 @@ MOST_EVALUATION_ROWS = 1000
 # Of fewer training rows nothing is kept: their covariance says nothing.
 LEAST_TRAINING_ROWS = 20
 _DECIMALS = 4  # of kept distances
-_LEAST_VARIANCE, _LEAST_SHARE = 1e-8, 1e-6  # of whitened directions; of the largest variance
+# Of whitened directions, and as a share of the largest variance.
+_LEAST_VARIANCE = 1e-8
+_LEAST_SHARE = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

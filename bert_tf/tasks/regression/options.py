@@ -12,7 +12,8 @@ from bert_tf.tasks.base.declaration import (
     labeled_texts,
 )
 
-STANDARD, NONE = "standard", "none"
+STANDARD = "standard"
+NONE = "none"
 
 
 class RegressionConfig(DistillationConfig):

@@ -28,7 +28,8 @@ from bert_tf.training.arithmetic import has_accelerator
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory, load_all_weights, read_model_directory
 
-TEACHER_LOGITS, SOFT_WEIGHTS = "teacher_logits", "soft_weights"
+TEACHER_LOGITS = "teacher_logits"
+SOFT_WEIGHTS = "soft_weights"
 _BATCH_TOKENS = 4096
 
 

@@ -352,7 +352,8 @@ def length_multiple(precision: PrecisionPolicy) -> Lengths:
 
 
 # Steps that are too few to learn from, and those that the warning proposes instead.
-_FEW, _ENOUGH = 20, 100
+_FEW = 20
+_ENOUGH = 100
 
 
 def too_few_steps(config: FinetuneConfig, inputs: FinetuningInputs, rows: int) -> Iterator[str]:

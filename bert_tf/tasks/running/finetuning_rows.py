@@ -27,7 +27,9 @@ from bert_tf.weights.resizing import VocabularySubset
 LEAST_HELD_OUT = 5
 MOST_ENCODED = 20_000  # rows that are encoded where a sample is enough, spread evenly over the file
 Rows = TypeVar("Rows", bound=FileRows)
-_FEW_ROWS, _FRACTION_OF_FEW = 50, 0.2  # a tenth of fewer rows is fewer than those
+# A tenth of fewer rows would be too few to measure.
+_FEW_ROWS = 50
+_FRACTION_OF_FEW = 0.2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -29,8 +29,10 @@ ENOUGH_STEPS = 300
 # By width: the rates that Turc et al. (2019) and Devlin et al. (2019) chose among for such sizes.
 _RATES = ((256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))
 _LONG = 256  # tokens from which the smaller batch saves memory
-_SMALL_BATCH, _BATCH = 16, 32
-_EPOCHS, _MOST_EPOCHS = 3, 20
+_SMALL_BATCH = 16
+_BATCH = 32
+_EPOCHS = 3
+_MOST_EPOCHS = 20
 # A loss on held-out rows that doubles is that of a model that has begun to learn its rows by heart.
 _DOUBLED = 2.0
 

@@ -20,10 +20,15 @@ from bert_tf.tasks.base.declaration import (
 if TYPE_CHECKING:
     from bert_tf.data.tables.sketches import TableSketch
 
-RANKING, TRIPLET, COSENT = "multiple-negatives-ranking", "triplet", "cosent"
-EUCLIDEAN, COSINE = "euclidean", "cosine"
-SCALE, TRIPLET_MARGIN = 20.0, 5.0
-NEGATIVE, SCORE = "negative", "score"
+RANKING = "multiple-negatives-ranking"
+TRIPLET = "triplet"
+COSENT = "cosent"
+EUCLIDEAN = "euclidean"
+COSINE = "cosine"
+SCALE = 20.0
+TRIPLET_MARGIN = 5.0
+NEGATIVE = "negative"
+SCORE = "score"
 RETRIEVAL_METRICS = ("mrr@10", "recall@1", "recall@10")
 TRIPLET_METRICS = ("triplet_accuracy", *RETRIEVAL_METRICS)
 SCORE_METRICS = ("spearman", "pearson")

@@ -17,7 +17,8 @@ from bert_tf.tasks.base.declaration import (
 if TYPE_CHECKING:
     from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
 
-AUTO, PLAIN = "auto", "plain"
+AUTO = "auto"
+PLAIN = "plain"
 SCHEMES = ("bio", "bilou", "iobes")
 _TOKENS = ("tokens", "words", "token", "word")
 _TAGS = ("tags", "ner_tags", "pos_tags", "labels", "tag", "ner_tag", "ner", "pos", "label")

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 
 _MATRIX_TYPES = 20
 _NOTHING = "nothing"
-_RIGHT, _NOT_FOUND, _MADE_UP = "right", "not found", "no entity there"
-_OTHER_BOUNDS, _OTHER_TYPE = "other bounds", "other type"
+_RIGHT = "right"
+_NOT_FOUND = "not found"
+_MADE_UP = "no entity there"
+_OTHER_BOUNDS = "other bounds"
+_OTHER_TYPE = "other type"
 _KINDS = {
     _RIGHT: "",
     _NOT_FOUND: "nothing is predicted there",

@@ -57,7 +57,9 @@ from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture, classifier_labels
 from bert_tf.weights.model_directory import ModelDirectory
 
-_MANY_LABELS, _MOST_LABELS_PER_ENTITY = 100, 0.05  # more of both are reason to doubt the column
+# More of both are reason to doubt the column.
+_MANY_LABELS = 100
+_MOST_LABELS_PER_ENTITY = 0.05
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

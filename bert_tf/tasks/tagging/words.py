@@ -244,7 +244,9 @@ def begin_or_end_in_words(texts: Sequence[str], marks: TextWords) -> np.ndarray:
     return cuts
 
 
-_DROPPED, _BLANK, _PART = -1, 0, 1
+_DROPPED = -1
+_BLANK = 0
+_PART = 1
 
 
 def _width(codes: np.ndarray) -> np.ndarray:

@@ -79,7 +79,9 @@ _BETWEEN = (
 _DIGITS = re.compile(rf"\d(?:{_BETWEEN}{{0,4}}\d){{6,}}")
 # Runs of more than 19 digits are rows of a table, unless the library would cut them here.
 _CUTS = re.compile("[(/+\uff08\uff0b\u2012-\u2015\uff0d]|\\s-|-\\s|\\S{7}")
-_LEAD, _EXTENSION = 9, 24  # characters that may come before and after
+# Characters that may come before and after.
+_LEAD = 9
+_EXTENSION = 24
 _LOOK_BACK = 24  # characters before a number that may say what it is
 # Digits after a decimal point; the rest of a time of day with its zone.
 _FRACTION = re.compile(r"[0-9](?:\.|:[0-9]{0,2})\Z")

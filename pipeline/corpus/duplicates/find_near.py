@@ -40,7 +40,8 @@ from pipeline.corpus.duplicates.occurrences import (
     read_slices,
 )
 
-PAIRS, KEYS = "pairs", "keys"
+PAIRS = "pairs"
+KEYS = "keys"
 _EVERYWHERE = 0  # the key of the step on one worker
 _ROWS_TOGETHER = 200_000
 # The first document of a key; `source` is a number in the files, `number` one in the partition.

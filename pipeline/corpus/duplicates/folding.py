@@ -21,12 +21,18 @@ from pipeline.corpus.document_block import (
     offsets_and_data,
 )
 
-_BETWEEN, _SKIPPED = 0, 1  # no letter has these code points
+# No letter has these code points.
+_BETWEEN = 0
+_SKIPPED = 1
 _ALONE = 1 << 31
 _VARIATIONS = frozenset(map(chr, range(0xFE00, 0xFE10)))  # how the emoji before them looks
 # `[3]`, a note, and `&nbsp;`, which are no words between words.
-_NOTE_BEGIN, _NOTE_END, _LONGEST_NOTE = ord("["), ord("]"), 4
-_REFERENCE_BEGIN, _REFERENCE_END, _LONGEST_REFERENCE = ord("&"), ord(";"), 9
+_NOTE_BEGIN = ord("[")
+_NOTE_END = ord("]")
+_LONGEST_NOTE = 4
+_REFERENCE_BEGIN = ord("&")
+_REFERENCE_END = ord(";")
+_LONGEST_REFERENCE = 9
 
 
 @functools.cache

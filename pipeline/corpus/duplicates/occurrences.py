@@ -24,12 +24,15 @@ OCCURRENCE = np.dtype(
 KEPT = np.dtype(
     [("key", "u8"), ("identity", "u8"), ("source", "i8"), ("line", "i8"), ("similarity", "f8")]
 )
-EXACT_COPY, NEAR_DUPLICATE, ELSEWHERE = "exact copy", "near duplicate", "duplicate elsewhere"
+EXACT_COPY = "exact copy"
+NEAR_DUPLICATE = "near duplicate"
+ELSEWHERE = "duplicate elsewhere"
 # Why a document goes, as numbers in arrays; of another corpus: `duplicates_against`.
 REASONS = (EXACT_COPY, NEAR_DUPLICATE, ELSEWHERE)
 # A block: its file and its number in it.
 BlockId = tuple[str, int]
-REPEATED_LINE, ONLY_REPEATED_LINES = "repeated line", "only repeated lines"
+REPEATED_LINE = "repeated line"
+ONLY_REPEATED_LINES = "only repeated lines"
 # The key, its document's identity and number in the block, the line's number in its document and in
 # its block, and the block's number in a list.
 LINE = np.dtype(

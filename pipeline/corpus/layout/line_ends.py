@@ -31,7 +31,8 @@ _GOING_ON = 1 / 5
 # … and lines in lower case follow open lines this much more often than other lines.
 _MORE_OFTEN = 3 / 2
 # Lines are clauses if so many of the breaks are after commas, and after sentences; or either.
-_CLAUSES, _CLAUSE_ENDS = 1 / 8, 0.8
+_CLAUSES = 1 / 8
+_CLAUSE_ENDS = 0.8
 # Lines were wrapped if so many of the breaks have marks …
 _MARKED = 1 / 20
 # … or at most this share of the lines that are short by chance is short.

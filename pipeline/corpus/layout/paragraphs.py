@@ -26,7 +26,8 @@ from pipeline.corpus.layout.line_ends import (
 # Of the mean width of lines whose sentence surely goes on; a wider line goes on, too.
 _USUAL_FRACTION = 0.9
 # Of the lines that another follows, and their number: those with a blank line after them.
-_DOUBLE_SPACED, _FEWEST_SPACED = 0.9, 8
+_DOUBLE_SPACED = 0.9
+_FEWEST_SPACED = 8
 # Of a column of text: a character of four bytes, with three marks above and below it.
 _MOST_COLUMN_BYTES = 16
 _TIGHT = 0.9  # of the open lines
@@ -39,9 +40,13 @@ _OUTLYING = 1.25  # times as wide as the others: a line with an address that can
 _NEARLY = 0.8  # of the widest line: lines of text with ragged ends, with the next word
 # Where deeper lines begin paragraphs: lines before them that reach the margin, at most, and other
 # lines that do, at least. Where they go on: the former, at least. And the fewest deeper lines.
-_FIRST_LINES, _FILLED, _HANGING, _FEWEST_STEPS = 0.5, 0.7, 0.9, 3
+_FIRST_LINES = 0.5
+_FILLED = 0.7
+_HANGING = 0.9
+_FEWEST_STEPS = 3
 # Lines that reach the margin with the next word: of all breaks, and of those without a mark.
-_REACHING, _REACHING_OPEN = 1 / 4, 1 / 2
+_REACHING = 1 / 4
+_REACHING_OPEN = 1 / 2
 
 
 def paragraph_bounds(

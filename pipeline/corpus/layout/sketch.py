@@ -25,47 +25,60 @@ _OTHER_LINE_END = re.compile(rb"\r(?!\n)|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _LINE_ENDS = {b"\r": b"\n", b"\xc2\x85": b" \n"}  # of as many bytes, so that offsets stay
 _MANY_TIMES = 10
 END_OF_TEXT = b"<|endoftext|>"  # between the documents of corpora for GPT-2 and the like
-WIKI_BEGIN, _WIKI_END = b"<doc ", b"\n</doc>"  # around the documents of WikiExtractor
+# Around the documents of WikiExtractor.
+WIKI_BEGIN = b"<doc "
+_WIKI_END = b"\n</doc>"
 
 # Thresholds; README.md says what each was chosen on.
 _MARGIN_QUANTILE = 0.98  # of widths of lines: a few cross every margin (addresses, tables)
 _SHORT_TAIL = 0.8  # of the margin: a last line of a paragraph that is not longer is short
 # Columns that are no single sentence, marks or not; the second of scripts without such marks.
-_LONG_LINE, _LONG_LINE_WITHOUT_MARKS = 300, 120
+_LONG_LINE = 300
+_LONG_LINE_WITHOUT_MARKS = 120
 # Of the breaks of hard-wrapped text: ends of sentences within lines, at least; lines that end with
 # a sentence beside these, at most, and per such end; lines that end with one elsewhere.
 _INNER_ENDS = 1 / 30
-_ENDED_BESIDE_INNER, _ENDED_PER_INNER = 1 / 3, 2
+_ENDED_BESIDE_INNER = 1 / 3
+_ENDED_PER_INNER = 2
 _ENDED = 0.5
 # Of the breaks, at most, in lists and code: lines that end with a sentence.
 _NO_SENTENCES = 0.1
 # Of the breaks, at least: lines that reach the margin with the next word.
-_REACHING_OF_LISTS, _REACHING = 0.3, 0.75
+_REACHING_OF_LISTS = 0.3
+_REACHING = 0.75
 _SHORT_TAILS = 0.4  # of the paragraphs of several lines, at least: those with a short last line
 _FULL = 1 / 4  # of the lines: more full ones make lines paragraphs
 _FULL_ROWS = 4 / 5  # of the lines, at least, where each is a document
 _INDENTED = 1 / 2  # of the lines, at most, where each is a document
 _TITLED = 0.8  # of the files, at least, where a title and one block are a document
 # Of the lines, at least, and of the breaks, at most, in pages with headings and lists.
-_MARKED, _ENDED_BESIDE_MARKS = 1 / 10, 1 / 3
+_MARKED = 1 / 10
+_ENDED_BESIDE_MARKS = 1 / 3
 # Of the blocks, at least, where blank lines separate documents: those of several lines, if hardly
 # any line (the first share) is full, if some are, and if many are.
 _HARDLY_FULL = 1 / 20
-_SEVERAL_SENTENCES, _SEVERAL, _SEVERAL_FULL = 0.15, 0.5, 0.7
+_SEVERAL_SENTENCES = 0.15
+_SEVERAL = 0.5
+_SEVERAL_FULL = 0.7
 # Of the blocks: full lines after full ones, at least, where a line is a paragraph and a block a
 # document; headings, at most.
-_FULL_BREAKS, _HEADINGS = 1 / 5, 1 / 4
+_FULL_BREAKS = 1 / 5
+_HEADINGS = 1 / 4
 # Stanzas: blocks of as many lines as the one before, at least, of the blocks; their mean lines, at
 # most; open lines, and lines with any mark at their end, at least, of the breaks.
-_EVEN, _LONGEST_STANZA = 1 / 2, 10
-_OPEN, _MARKED_VERSES = 2 / 5, 1 / 20
+_EVEN = 1 / 2
+_LONGEST_STANZA = 10
+_OPEN = 2 / 5
+_MARKED_VERSES = 1 / 20
 _ENDED_STANZAS = 0.6  # of the blocks, at least: those that end with a sentence
 _THIN_PIECES = 1 / 4  # of the pieces, at most: chapters' headings
 _MOST_FILES = 1 / 2  # more of them with a format's marks make it that format
 _MARK = re.compile(rb"\s*(?:#{1,6} |[-*+|>] |\d+[.)] |```|\.\. |={4}|-{4}|\*{4}|~{4})")
 _INDENTS = (b"  ", b"\t", b"\xe3\x80\x80")  # of paragraphs
 _LONG_ROW = 1000  # characters of a document rather than of a paragraph
-_FEWEST_ROWS, _FEWEST_LONG_ROWS = 50, 5  # of a file, where each is a document
+# Rows of a file, where each is a document.
+_FEWEST_ROWS = 50
+_FEWEST_LONG_ROWS = 5
 _FEW_FILES = 3  # may hold many documents each; more files are documents
 _MANY_PIECES = 10  # of a file, which are documents in many files, too
 # A larger file is no single article or book (the Bible has 4 MB).

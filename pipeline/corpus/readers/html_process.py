@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from resiliparse.parse.html import ElementNode, HTMLTree
 
 OUT_OF_MEMORY = 3  # exit status
-TEXT, BAD_ENCODING, BROKEN = b"T", b"E", b"B"  # how answers begin
+# How answers begin.
+TEXT = b"T"
+BAD_ENCODING = b"E"
+BROKEN = b"B"
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16-le",

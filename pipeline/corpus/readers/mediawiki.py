@@ -27,7 +27,8 @@ BROKEN_XML = "broken XML"
 BROKEN_PAGE = "broken page"
 BROKEN_WIKITEXT = "broken wikitext"
 _PEEKED_BYTES = 1 << 20
-_PAGE, _PAGE_END = b"<page>", b"</page>"
+_PAGE = b"<page>"
+_PAGE_END = b"</page>"
 _ROOT = re.compile(rb"<mediawiki[\s>]")
 _NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^<>]*>([^<]+)</namespace>')
 _LANGUAGE = re.compile(rb'<mediawiki\s[^<>]*\bxml:lang="([^"<>]*)"')

@@ -71,7 +71,8 @@ _MOST_CODE = 1 / 20  # of the bytes of a body without a tag: brackets and signs 
 _SNIFFED_BYTES = 1 << 12
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 _HTML = ("text/html", "application/xhtml+xml")
-_BATCH_BYTES, _BATCH_PAGES = 1 << 22, 64
+_BATCH_BYTES = 1 << 22
+_BATCH_PAGES = 64
 
 
 @dataclasses.dataclass(frozen=True)

@@ -39,7 +39,9 @@ _MARK = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _CLOSES = {"]]": "[[", "|}": "{|"}
-_TEMPLATE, _ARGUMENT, _LINK = "{{", "{{{", "["
+_TEMPLATE = "{{"
+_ARGUMENT = "{{{"
+_LINK = "["
 _QUOTES = re.compile(r"'{2,}")
 _MAGIC_WORD = re.compile(r"__[^\W\d_]+__")
 _TABLE_LINE = re.compile(r"^[ \t]*(?:\{\||\||!.*(?:!!|\|)).*$", re.MULTILINE)

@@ -26,16 +26,21 @@ from pipeline.corpus.layout.sketch import Sketch
 from pipeline.report.corpus.scripts import OTHER, main_script
 
 _LONGEST_SENTENCE = 150  # words
-_IN_LONG_SENTENCES, _FEWEST_LONG = 0.15, 3  # share of the words, number of such sentences
+# Share of the words, number of such sentences.
+_IN_LONG_SENTENCES = 0.15
+_FEWEST_LONG = 3
 # `Name: Ambrose Age: 12`, as headers of mail, front matter and forms have keys.
 _KEY = re.compile(r"(?:^|(?<=\s))[A-Z][\w-]{1,24}:(?=\s)")
 # `From: Ambrose`, a header by itself: a key and a value that is no sentence.
 _HEADER = re.compile(r"[A-Z][\w-]{1,24}: .*[^.!?:,;\u2026\"\u201d\u3002]$")
 _KEYS_OF_SENTENCE = 3
-_SENTENCES_OF_KEYS, _FEWEST_WITH_KEYS = 0.02, 2  # share and number of the sentences
+# Share and number of the sentences.
+_SENTENCES_OF_KEYS = 0.02
+_FEWEST_WITH_KEYS = 2
 _MOST_HEADERS = 0.7  # of the sentences; otherwise they are what is meant
 # Characters of a paragraph that surely has several sentences; other scripts need fewer.
-_LONG_LINE, _LONG_LINE_OF_OTHERS = 300, 120
+_LONG_LINE = 300
+_LONG_LINE_OF_OTHERS = 120
 # A mark that ends sentences between two words; a line with two of them has several sentences.
 _INNER_MARK = re.compile(r"\w[.!?\u06d4\u061f\u0964\u17d4\u104b\u1362]\s+\w")
 _INNER_MARKS = 2
@@ -45,8 +50,11 @@ _OF_SCRIPT = 0.05  # of the sample's characters; other scripts are quotes
 _FEWEST_BLOCKS = 100  # in a file that is read as one document
 _FEWEST_SINGLE_BLOCKS = 200  # in each of several such files, if blocks have one line
 _BLOCKS_OF_LINES = 0.2  # of them, with several lines each: paragraphs of a book have one
-_FEWEST_BLOBS, _BLOBS = 2, 0.005  # number and share of the sentences
-_SHOWN_SENTENCES, _SHOWN_CHARACTERS = 3, 40
+# Number and share of the sentences.
+_FEWEST_BLOBS = 2
+_BLOBS = 0.005
+_SHOWN_SENTENCES = 3
+_SHOWN_CHARACTERS = 40
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -58,7 +58,8 @@ _MOST_OF = 0.8
 _KANA_FRACTION = 0.05
 _LEAST_HITS = 0.15  # of words
 _TIMES_THE_NEXT = 1.5
-_FEWEST_WORDS, _FEWEST_DISTINCT = 20, 5
+_FEWEST_WORDS = 20
+_FEWEST_DISTINCT = 5
 _OWN_LETTER = {"Russian": "ы"}  # which Bulgarian, Macedonian and Serbian lack
 _WORD = re.compile(r"[^\W\d_]+")
 

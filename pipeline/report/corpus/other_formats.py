@@ -94,7 +94,9 @@ _FRONT_MATTER = re.compile(
 _PERCENT = re.compile(r"%{1,3}")
 _DRAWN = re.compile(r"\u2042|([-=*_+\u2013\u2014\u2015\u2500\u2550])(?: ?\1){1,79}|~{4,80}|#{4,80}")
 _TAG = re.compile(r"</?[A-Za-z|_ ]{1,20}/?>|\[/?(?:SEP|CLS|EOS|BOS|PAD|EOD|EOT|DOC|END)\]")
-_FEWEST_BETWEEN, _BETWEEN = 10, 0.003  # number and share of the lines
+# Number and share of the lines.
+_FEWEST_BETWEEN = 10
+_BETWEEN = 0.003
 _UNDERLINE = 3  # characters by which it may differ from the heading above it
 _JSON = re.compile(rb"^\s*\{\s*\".*\}\s*,?\s*$")
 _STRING = re.compile(rb"""^\s*"(?:[^"\\]|\\.|"")*"\s*[,;]?\s*$""")

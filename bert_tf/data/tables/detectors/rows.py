@@ -39,7 +39,9 @@ from bert_tf.data.tables.value_forms import (
     is_quoted,
 )
 
-_OPENING, _CLOSING, _QUOTES = "[({<", "])}>", "'\"`"
+_OPENING = "[({<"
+_CLOSING = "])}>"
+_QUOTES = "'\"`"
 _HALVES_OF_LISTS = 0.2  # of the distinct labels; fewer are names with an odd bracket
 _ROWS_OF_LISTS = 0.2  # that begin and end as a list does
 _WORDS_IN_QUOTES = 0.5
@@ -54,7 +56,9 @@ _TAG = re.compile(r"[BIESLUM][-_]\w.*")
 _TAGS_AS_WORDS = 0.5
 _SEVERAL_TAGS = re.compile(r"[BI]-[^|;,]+(?:[|;,][BI]-[^|;,]+)+")
 _FEWEST_ENTITIES = 3  # that tell units apart
-_MANY_CUT, _FEW_CUT = 0.5, 0.1  # of entities: nearly all in wrong units, hardly any in right ones
+# Of entities: nearly all are cut in wrong units, hardly any in right ones.
+_MANY_CUT = 0.5
+_FEW_CUT = 0.1
 
 
 def _several_labels(values: ReadValues) -> Found | None:

@@ -13,7 +13,9 @@ from bert_tf.data.tables.cells import value_in_text
 from bert_tf.data.tables.judged import Detector, Found, ReadValues, Severity, counted, spread
 from bert_tf.data.tables.value_forms import is_blob
 
-_FEWEST_BLOBS, _BLOBS = 2, 0.005  # number and share of texts
+# Number and share of texts.
+_FEWEST_BLOBS = 2
+_BLOBS = 0.005
 _MISSING_TEXTS = frozenset(("nan", "none", "null", "<na>", "n/a", "#n/a", r"\n"))
 # What UTF-8 becomes if it is read as Latin-1 or cp1252 and written again: `Ã¤`, `â€™`, `Ð»`. Marks
 # that end words in capitals, as in `É…` and `À”`, are left out.
@@ -21,7 +23,9 @@ _GARBLED = re.compile(
     r"[ÂÃÐÑÎÏØÙ][\x80-\xbf‘“€ŠšŒœŽžŸƒ‚„†‡ˆ‰‹›•˜™]|â(?:€[\x80-\xbf™œ“”˜\x9d¦]|\x80)"
     r"|ð(?:Ÿ|\x9f)|[ä-ï][\x80-\xbf][\x80-\xbf]|\ufffd"
 )
-_FEWEST_GARBLED, _SHARE_GARBLED = 2, 0.01  # number and share of texts
+# Number and share of texts.
+_FEWEST_GARBLED = 2
+_SHARE_GARBLED = 0.01
 # Line ends, letters and marks as JSON, Python, HTML or a URL write them.
 _ESCAPED = re.compile(
     r"(?<![\\\w:])\\[nrt](?=[A-Z\s\\]|$)|[.!?,;]\\n|\\u[0-9a-f]{4}|\\x[89a-f][0-9a-f]"
@@ -33,8 +37,10 @@ _NO_WORDS = re.compile(
     r"[+-]?\d+([.,]\d+)*|https?://\S+|(?:[\w.-]*/)*[\w-]+\.(?:txt|json|html?|pdf|xml|wav|mp3|jpe?g|png)"
 )
 _LONGEST_LIST = 10_000  # characters, that are parsed
-_FEWEST_NO_WORDS, _SHARE_NO_WORDS = 5, 0.5
-_FEWEST_ESCAPED, _SHARE_ESCAPED = 2, 0.05
+_FEWEST_NO_WORDS = 5
+_SHARE_NO_WORDS = 0.5
+_FEWEST_ESCAPED = 2
+_SHARE_ESCAPED = 0.05
 
 
 def _in_texts(

@@ -16,7 +16,9 @@ from bert_tf.base.kernels import count_characters
 from bert_tf.config.sections.tables import RowSection
 from bert_tf.data.tables.rejects import QUOTE_NOT_CLOSED, TEXT_AFTER_QUOTE, TOO_LONG
 
-_QUOTE, _LINE_FEED, _RETURN = ord('"'), ord("\n"), ord("\r")
+_QUOTE = ord('"')
+_LINE_FEED = ord("\n")
+_RETURN = ord("\r")
 # What is wrong with a record. A quote that ends the bytes may be closed by what follows them; one
 # that is closed on a later line and followed by text has met the opening quote of another row.
 SOUND, OPEN_AT_END, TEXT_FOLLOWING_QUOTE, NEVER_CLOSED, LONG_RECORD = range(5)

@@ -30,7 +30,8 @@ from bert_tf.data.tables.text_files import (
 
 JSON_BLANKS = " \t\r\n"  # https://www.rfc-editor.org/rfc/rfc8259, section 2
 _LINE_STARTS = f"{JSON_BLANKS}\ufeff"  # the mark of a file that was joined to another
-_SPLIT_TABLE, _TABLE_WITH_SCHEMA = {"columns", "index", "data"}, {"schema", "data"}
+_SPLIT_TABLE = {"columns", "index", "data"}
+_TABLE_WITH_SCHEMA = {"schema", "data"}
 KEYS_ARE_NAMES = "rows of JSON lines have keys"
 
 
