@@ -131,6 +131,7 @@ _OF_TOKEN_IDS: dict[str, Any] = {
     "is_extra": True,
     "model_fault": "bert_tf.engines.token_ids:model_fault",
 }
+SAVED_MODEL_FILE = "saved_model.pb"
 # Sorted as `auto` prefers them.
 ENGINES: dict[str, EngineEntry] = by_name(
     EngineEntry(
@@ -138,7 +139,7 @@ ENGINES: dict[str, EngineEntry] = by_name(
         module="bert_tf.engines.openvino_runtime",
         packages=("openvino", "onnx"),
         model_file="openvino_model.xml",
-        other_models=("model.onnx", "saved_model.pb"),
+        other_models=("model.onnx", SAVED_MODEL_FILE),
         other_files=(
             "model.onnx",
             "openvino_model.bin",
@@ -155,7 +156,7 @@ ENGINES: dict[str, EngineEntry] = by_name(
         module="bert_tf.engines.onnx_runtime",
         packages=("onnxruntime", "onnx"),
         model_file="model.onnx",
-        other_models=("openvino_model.xml", "saved_model.pb"),
+        other_models=("openvino_model.xml", SAVED_MODEL_FILE),
         other_files=_TOKENIZER_FILES,
         precisions=(FLOAT32, INT8),
         int8_file="model_int8.onnx",
@@ -165,7 +166,7 @@ ENGINES: dict[str, EngineEntry] = by_name(
         name="tensorflow",
         module="bert_tf.engines.saved_model",
         packages=("tensorflow", "tensorflow_text"),
-        model_file="saved_model.pb",
+        model_file=SAVED_MODEL_FILE,
         other_files=("fingerprint.pb", "task.json", "assets/", "variables/"),
         precisions=(FLOAT32, BFLOAT16),
     ),
@@ -173,7 +174,7 @@ ENGINES: dict[str, EngineEntry] = by_name(
         name="cuda",
         module="bert_tf.engines.cuda",
         packages=("tensorflow", "nvidia"),
-        model_file="saved_model.pb",
+        model_file=SAVED_MODEL_FILE,
         other_models=("model.onnx", "openvino_model.xml"),
         other_files=_TOKENIZER_FILES,
         precisions=(FLOAT32, BFLOAT16, FLOAT16),
@@ -205,7 +206,7 @@ def exported_model(path: str, console: Console) -> str:
     Warns of a SavedModel that has no checksums of ours, since running a graph can do any harm.
     """
     folder = exported_folder(path)
-    graph = ENGINES["tensorflow"].model_file
+    graph = SAVED_MODEL_FILE
     if (folder / graph).is_file() and graph not in read_sums(folder):
         console.warn(
             f"{folder}: {graph} has no checksum of bert-pipeline; it may read and write any "

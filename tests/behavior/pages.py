@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 # Elements that never have content, and those of SVG, which may close themselves.
-_VOID = {"meta", "input"}
+_VOID = {"meta", "input", "wbr"}
 _SELF_CLOSING = {"path", "circle"}
 # Attributes that make a browser ask for something.
 _LOADING = {"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href"}

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from bert_tf.data.rows.host_rows import pack_host_texts
-from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.text.host_wordpiece import Tokenizer
 from bert_tf.serving.signatures import EMBEDDING, LOST_TOKENS, PAIR_EMBEDDING
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
@@ -28,6 +27,9 @@ from bert_tf.tasks.base.prediction_rows import (
 )
 from bert_tf.tasks.base.standard_errors import error_of_mean, jackknife_errors
 from bert_tf.tasks.similarity.options import SIMILARITY
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.tables import FileRows
 
 _SMALLEST_NORM = 1e-12
 

@@ -1,5 +1,7 @@
 """Masks that `train` draws itself, from the data's own vocabulary."""
 
+import dataclasses
+
 import pytest
 
 from bert_tf.base.errors import ConfigError, UsageError
@@ -26,7 +28,7 @@ def test_a_vocabulary_of_specials_alone_is_refused(tmp_path):
     assert dynamic_masking(config, data).rules.replacements.tolist() == [5]
     (tmp_path / "vocab.txt").write_text("\n".join(SPECIAL_TOKENS))
     with pytest.raises(UsageError, match=r"vocab.txt: has no entry but \[PAD\]"):
-        dynamic_masking(config, data)
+        dynamic_masking(config, dataclasses.replace(data))
 
 
 def train_config(**values):

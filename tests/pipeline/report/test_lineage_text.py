@@ -1,6 +1,7 @@
 """A lineage as text and JSON."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +28,7 @@ def made(tmp_path, monkeypatch):
             "timings": {"total": 90.0},
             "finished": "2026-01-02T03:04:05+00:00",
             "versions": {"bert-pipeline": "0.1.0"},
-            "outputs": describe_files(path, {}),
+            "outputs": describe_files(Path(path), {}),
         }
         write_manifest(path, manifest)
     return trace(tmp_path / "data", read_manifest("data"))

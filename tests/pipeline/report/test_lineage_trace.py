@@ -1,5 +1,7 @@
 """Where artifacts come from: found, changed and missing inputs."""
 
+from pathlib import Path
+
 import pytest
 
 from bert_tf.base.errors import InputError
@@ -12,7 +14,9 @@ from pipeline.report.lineage import CHANGED, MISSING, NOT_COMPARED, SAME, trace
 def make(path, command, inputs):
     """Finishes an artifact that was made from other paths, as the manifest of a job has it."""
     read = [{"key": key, **fingerprint(source)} for key, source in inputs]
-    write_manifest(path, {"command": command, "inputs": read, "outputs": describe_files(path, {})})
+    write_manifest(
+        path, {"command": command, "inputs": read, "outputs": describe_files(Path(path), {})}
+    )
 
 
 @pytest.fixture
