@@ -39,7 +39,7 @@ TRAINING = '<section class="training">'
 # Elements that a report of another origin could have: a browser would follow or draw them.
 FOREIGN = re.compile(
     r"<(?!/?(?:b|circle|d[dlt]|details|div|figure|g|h[2-4]|i|li|mark|ol|p|path|section|small|span|summary"
-    r"|svg|table|tbody|t[dhr]|text|thead|title)[ >/])[^<>]{0,40}"
+    r"|svg|table|tbody|t[dhr]|text|thead|title|wbr)[ >/])[^<>]{0,40}"
 )
 
 
