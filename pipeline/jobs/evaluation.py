@@ -18,7 +18,7 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.choice import ChosenEngine, possible_engines
-from bert_tf.engines.registry import exported_model, is_exported
+from bert_tf.engines.registry import is_exported
 from bert_tf.tasks.base.prediction_rows import Abstention, TaskResults, equal_predictions
 from bert_tf.tasks.base.review import read_and_review
 from bert_tf.tasks.base.task import FileRows, Task
@@ -35,7 +35,7 @@ from pipeline.jobs.task_reports import (
     write_evaluation,
 )
 from pipeline.outputs.job import JobRecord, run_job
-from pipeline.outputs.job_folder import check_finished
+from pipeline.outputs.job_folder import check_finished, finished_model
 from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import read_manifest, rejects_path
 
@@ -53,10 +53,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         UsageError: the model is unfinished, or does not fit the options.
         InputError, TooManyRejects: the rows cannot be used.
     """
-    path = config.model
-    config = dataclasses.replace(config, model=exported_model(path, options.console))
-    if config.model != path:  # a layout for TensorFlow Serving
-        check_finished(path)
+    config = dataclasses.replace(config, model=finished_model(config.model, options.console))
     model = model_folder(config.model)
     if (model / CONFIG).is_file():
         check_finished(model)

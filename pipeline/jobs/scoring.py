@@ -20,12 +20,11 @@ from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.data.tables.rejects import Reject, read_rejects, write_rejects
 from bert_tf.embeddings.settings import EMBEDDING, EmbedderSettings
 from bert_tf.engines.choice import ChosenEngine, measured_speeds, possible_engines, trial_candidates
-from bert_tf.engines.registry import exported_model
 from bert_tf.tasks.profile.drift import Drift
 from pipeline.beam.storage import list_stored, use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.job import JobRecord
-from pipeline.outputs.job_folder import check_finished, read_marker
+from pipeline.outputs.job_folder import finished_model, read_marker
 from pipeline.outputs.job_spec import JobSpec, RunOptions, check_made_by, check_no_differences
 from pipeline.outputs.manifest import (
     read_manifest,
@@ -145,10 +144,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         InputError: the model or a table is damaged.
     """
     use_storage_options(runner.options, runner.runner)
-    path = config.model
-    config = dataclasses.replace(config, model=exported_model(path, options.console))
-    if config.model != path:  # a layout for TensorFlow Serving
-        check_finished(path)
+    config = dataclasses.replace(config, model=finished_model(config.model, options.console))
     if config.update and not any(map(list_stored, config.input)):
         options.console.info(f"{', '.join(config.input)}: no file matches yet; nothing to do")
         return {}

@@ -9,11 +9,13 @@ from typing import Any, Self
 
 import yaml
 
+from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.config.plain_yaml import LARGEST_YAML_BYTES, read_yaml_file, yaml_text
 from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS
+from bert_tf.engines.registry import exported_model
 from pipeline.outputs.manifest import JOB_FILES, manifest_path, read_manifest
 from pipeline.outputs.place import OutputPlace
 
@@ -151,3 +153,15 @@ def check_finished(folder: str | Path) -> None:
     """Raise UsageError if a job has begun to write a folder and has not finished it."""
     if JobFolder.at(folder).is_begun:
         raise UsageError(f"{folder}: is not finished; run the command that makes it again")
+
+
+def finished_model(path: str, console: Console) -> str:
+    """Return the folder of a model that is about to run; see `exported_model`.
+
+    Raises:
+        UsageError: it lies in a layout for TensorFlow Serving that is not finished.
+    """
+    model = exported_model(path, console)
+    if model != path:
+        check_finished(path)
+    return model

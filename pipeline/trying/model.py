@@ -12,11 +12,11 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import Fault, UsageError, no_folder
 from bert_tf.engines.predictor import Predictor, load
-from bert_tf.engines.registry import exported_model, is_exported
+from bert_tf.engines.registry import is_exported
 from bert_tf.serving.signatures import LOST_TOKENS
 from bert_tf.tasks import PRETRAINED_TASKS
 from bert_tf.tasks.base.prediction_rows import RowProbabilities, prediction_rows
-from pipeline.outputs.job_folder import check_finished
+from pipeline.outputs.job_folder import finished_model
 
 MOST_CHARACTERS = 20_000  # of an input: about 5,000 English tokens, a second's work for BERT-base
 
@@ -126,9 +126,7 @@ def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
         UsageError: there is no model that is fine-tuned for a task.
         InputError: it is damaged.
     """
-    model = exported_model(path, console)
-    if model != path:  # a layout for TensorFlow Serving
-        check_finished(path)
+    model = finished_model(path, console)
     folder = Path(model)
     if not folder.is_dir():
         raise no_folder(folder, "model directory")

@@ -74,14 +74,14 @@ def _missing(text: str) -> str | None:
     return text if text.strip().lower() in _MISSING_TEXTS else None
 
 
-def _garbled(text: str) -> str | None:
-    found = _GARBLED.search(text)
-    return None if found is None else found[0]
+def _matches(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
+    """Return a function from a text to the first match in it, or None."""
 
+    def find(text: str) -> str | None:
+        match = pattern.search(text)
+        return None if match is None else match[0]
 
-def _escaped(text: str) -> str | None:
-    found = _ESCAPED.search(text)
-    return None if found is None else found[0]
+    return find
 
 
 def _no_words(text: str) -> str | None:
@@ -121,7 +121,7 @@ TEXT_DETECTORS: tuple[Detector[ReadValues], ...] = (
         message="column {column} has {count} with characters such as {example}, which come from a "
         "wrong encoding before the file was written",
         remedy="write the file again from its source, or repair it with ftfy",
-        find=_in_texts(_garbled, fewest=_FEWEST_GARBLED, share=_SHARE_GARBLED),
+        find=_in_texts(_matches(_GARBLED), fewest=_FEWEST_GARBLED, share=_SHARE_GARBLED),
     ),
     Detector(
         name="escaped texts",
@@ -129,6 +129,6 @@ TEXT_DETECTORS: tuple[Detector[ReadValues], ...] = (
         message="column {column} has {count} with {example}, markup or an escape that is read as "
         "letters",
         remedy="replace these by the characters that they stand for",
-        find=_in_texts(_escaped, fewest=_FEWEST_ESCAPED, share=_SHARE_ESCAPED),
+        find=_in_texts(_matches(_ESCAPED), fewest=_FEWEST_ESCAPED, share=_SHARE_ESCAPED),
     ),
 )
