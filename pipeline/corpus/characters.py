@@ -17,6 +17,8 @@ NUM_CODE_POINTS = sys.maxunicode + 1
 # selectors around U+E0000.
 ASSIGNED = (*range(0x32400), *range(0xE0000, 0xE0200))
 
+FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
+
 # What cleaning does with a code point.
 KEEP = 0
 BLANK = 1

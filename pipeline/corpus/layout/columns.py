@@ -19,12 +19,13 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from pipeline.corpus.characters import FIRST_WIDE_BYTE
+
 _TAB = 8  # columns between the stops of tabs
 _GAP = 2  # columns without text before a cell, at least
 _WIDE_GAP = 3  # such a gap shows a column in two lines
 _FEWEST_ROWS = 3  # narrower gaps show two columns in so many lines, or one in a line more
 _MOST_CELLS = 8  # of a line; further ones are not looked at
-_FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
 _IDEOGRAPHIC_SPACE = (0xE3, 0x80, 0x80)
 _NO_BREAK_SPACE = (0xC2, 0xA0)
 _ENDS = np.frombuffer(b".!?:;)\"'", np.uint8)  # typewriters set two spaces after these
@@ -115,7 +116,7 @@ def _find_cells(data, start, stop, cells, gaps):
             found += 1
         gap = 0
         before = byte
-        column += (byte & 0xC0 != 0x80) + (byte >= _FIRST_WIDE_BYTE)
+        column += (byte & 0xC0 != 0x80) + (byte >= FIRST_WIDE_BYTE)
         position += 1
     return indent, found
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeline.corpus.characters import (
     CLOSER,
+    FIRST_WIDE_BYTE,
     LOWER,
     NUM_CODE_POINTS,
     QUOTE,
@@ -38,7 +39,6 @@ _MARKED = 1 / 20
 # … or at most this share of the lines that are short by chance is short.
 _FITTING = 1 / 2
 _FIRST_UNBROKEN_BYTE = 0xE0  # of UTF-8: of characters from U+0800 on, as Thai and Tibetan
-_FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
 # Of scripts without spaces, what follows a line end is not the next word: columns that may not be
 # broken, of ideographs (a character and a mark) and of others (a word).
 _FIRST_IDEOGRAPH = 0x2E80
@@ -218,5 +218,5 @@ def _measure(data, starts, stops, table, unbroken):
 def _columns(data, start, stop):
     columns = 0
     for position in range(start, stop):
-        columns += (data[position] & 0xC0 != 0x80) + (data[position] >= _FIRST_WIDE_BYTE)
+        columns += (data[position] & 0xC0 != 0x80) + (data[position] >= FIRST_WIDE_BYTE)
     return columns
