@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Container, Mapping
-from typing import Any, Generic
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, Generic, NamedTuple
 
 import yaml
 
@@ -160,36 +160,21 @@ def resolve(
     # From here on each source replaces values of the ones before: file, environment, --set, flags.
     name_in_file, values = _values_in_file(section, document)
     sources = {name: f"{config_file}: {name_in_file}.{name}" for name in values}
-    found, faults = environment_values(section, os.environ, others)
-    written = [(name, text, variable, variable) for name, (variable, text) in found.items()]
-    for assignment in assignments:
-        key, equals, text = assignment.partition("=")
-        section_name, dot, name = key.partition(".")
-        if not equals or not dot:
-            faults.append(f"--set {assignment}: expected section.key=value, e.g. train.steps=1000")
-        elif section_name not in SECTIONS:
-            faults.append(f"--set {assignment}: {_unknown_section(section_name)}")
-        elif section_name == section.section_name:
-            written.append((name, text, f"--set {key}", f"--set {assignment}"))
-    for name, text, source, shown_as in written:
+    variables, faults = environment_values(section, os.environ, others)
+    written = [
+        _Assigned(name, text, source=variable, shown_as=variable)
+        for name, (variable, text) in variables.items()
+    ]
+    written += _read_assignments(section, assignments, faults)
+    for assigned in written:
         try:
-            values[name] = _read_assigned(section, fields.get(name), text)
-            sources[name] = source
+            values[assigned.name] = _read_assigned(
+                section, fields.get(assigned.name), assigned.text
+            )
+            sources[assigned.name] = assigned.source
         except yaml.YAMLError as error:
-            faults.append(f"{shown_as}: not valid YAML: {explain_yaml(error)}")
-    for name, value in (flags or {}).items():
-        if value is None or value == ():
-            continue
-        flag = _spelling(section, name, fields.get(name))
-        # An unset variable of the shell. A key is unset by `--set section.key=null`.
-        if value == "":
-            faults.append(f"{flag}: expected a value, got an empty text; leave the flag out")
-            continue
-        if isinstance(value, tuple) and not (name in fields and field_type(section, name).many):
-            if len(value) > 1:
-                faults.append(field_given_again(flag, len(value)))
-                continue
-            value = value[0]
+            faults.append(f"{assigned.shown_as}: not valid YAML: {explain_yaml(error)}")
+    for name, (flag, value) in _values_of_flags(section, flags or {}, faults).items():
         values[name] = value
         sources[name] = flag
     in_command = [
@@ -212,6 +197,55 @@ def resolve(
     if faults:
         raise ConfigError(faults)
     return built
+
+
+class _Assigned(NamedTuple):
+    """A key that an environment variable or `--set` assigns."""
+
+    name: str
+    text: str
+    source: str  # what messages about the value name
+    shown_as: str  # what messages about the text name
+
+
+def _read_assignments(
+    section: type[Section], assignments: Iterable[str], faults: list[str]
+) -> list[_Assigned]:
+    """Return the assignments of `--set` to this section; faulty ones add to `faults`."""
+    written = []
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        section_name, dot, name = key.partition(".")
+        if not equals or not dot:
+            faults.append(f"--set {assignment}: expected section.key=value, e.g. train.steps=1000")
+        elif section_name not in SECTIONS:
+            faults.append(f"--set {assignment}: {_unknown_section(section_name)}")
+        elif section_name == section.section_name:
+            written.append(_Assigned(name, text, f"--set {key}", f"--set {assignment}"))
+    return written
+
+
+def _values_of_flags(
+    section: type[Section], flags: Mapping[str, Any], faults: list[str]
+) -> dict[str, tuple[str, Any]]:
+    """Return flag and value by field name, without flags not given; faulty ones add to `faults`."""
+    fields = fields_of(section)
+    values = {}
+    for name, value in flags.items():
+        if value is None or value == ():
+            continue
+        flag = _spelling(section, name, fields.get(name))
+        # An unset variable of the shell. A key is unset by `--set section.key=null`.
+        if value == "":
+            faults.append(f"{flag}: expected a value, got an empty text; leave the flag out")
+            continue
+        if isinstance(value, tuple) and not (name in fields and field_type(section, name).many):
+            if len(value) > 1:
+                faults.append(field_given_again(flag, len(value)))
+                continue
+            value = value[0]
+        values[name] = (flag, value)
+    return values
 
 
 def _values_in_file(

@@ -148,25 +148,10 @@ class TrainingLoop:
             averages=self._averages,
         )
         self.run_step = run_step or self.training_step.run
-        self.variables = variables_by_name(
-            {
-                "model": model.variables,
-                "optimizer": optimizer.variables,
-                "loss_scale": [self.training_step.loss_scale, self.training_step.good_steps],
-                "average": self._averages.variables if self._averages else [],
-            }
-        )
+        self.variables = self._kept_variables(model, optimizer)
         self._timeline = Timeline(settings)
         self._worker_sync = WorkerSync(strategy)
-        self._files = RunFiles(
-            run_directory,
-            writes=is_chief(strategy),
-            keep_checkpoints=settings.keep_checkpoints,
-            console=console,
-            mirror=mirror,
-            trackers=settings.report_to,
-            settings=settings.reported,
-        )
+        self._files = self._run_files(run_directory, mirror)
         self._log = ProgressLog(settings, self._timeline, self._files, console)
         self._state = RunState(
             variables=self.variables,
@@ -182,6 +167,29 @@ class TrainingLoop:
         # Whether nothing but steps has read or assigned the model and the optimizer since the last
         # call, see `TrainingStep.run`.
         self._is_untouched = False
+
+    def _kept_variables(self, model: Any, optimizer: StepOptimizer) -> dict[str, Any]:
+        """Return all variables of a checkpoint by name."""
+        return variables_by_name(
+            {
+                "model": model.variables,
+                "optimizer": optimizer.variables,
+                "loss_scale": [self.training_step.loss_scale, self.training_step.good_steps],
+                "average": self._averages.variables if self._averages else [],
+            }
+        )
+
+    def _run_files(self, run_directory: Path | None, mirror: RunMirror | None) -> RunFiles:
+        """Return the files of the run, which only the chief writes."""
+        return RunFiles(
+            run_directory,
+            writes=is_chief(self._strategy),
+            keep_checkpoints=self._settings.keep_checkpoints,
+            console=self._console,
+            mirror=mirror,
+            trackers=self._settings.report_to,
+            settings=self._settings.reported,
+        )
 
     def request_stop(self, stop: Signals = Signals.SIGTERM) -> None:
         """Make `run` save a checkpoint and raise `StoppedEarly` before its next step."""

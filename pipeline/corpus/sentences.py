@@ -116,81 +116,118 @@ def split_sentences(
     return _split(data, starts, stops, sentence_table(), word_lists())
 
 
+class _Marks(NamedTuple):
+    """Marks in a row that may end a sentence, such as `?!` and `...`."""
+
+    end: int  # the byte after them
+    is_wide: bool  # whether one needs no space after it, as in Chinese
+    is_strong: bool  # whether one is neither a full stop nor an ellipsis
+    is_ellipsis: bool
+
+
 @numba.njit(cache=True, nogil=True)
 def _split(data, starts, stops, table, lists):
+    """Find sentences, as `SentenceSplitter` describes them, in one pass.
+
+    Args:
+        data: uint8, clean UTF-8.
+        starts: int64 [paragraphs], byte where each begins.
+        stops: int64 [paragraphs], byte after each.
+        table: classes of code points, see `sentence_table`.
+        lists: `word_lists`.
+    """
     counts = np.zeros(len(starts), np.int64)
     # A sentence that another follows has two bytes at least.
     sentence_starts = np.empty(len(starts) + len(data) // 2, np.int64)
     sentence_stops = np.empty_like(sentence_starts)
-    found = 0
+    sentences = 0
     for paragraph in range(len(starts)):
         begin, stop = starts[paragraph], stops[paragraph]
         position = begin
         while position < stop:
-            code_point, width = decode(data, position)
-            kind = table[code_point]
+            kind, width = _kind(data, position, table)
             if kind not in (TERMINATOR, WIDE_TERMINATOR, GREEK_QUESTION):
                 position += width
                 continue
-            mark = position
-            if kind == GREEK_QUESTION:
-                position += width
-                if not _is_greek_before(data, mark, begin):
-                    continue
-                is_wide, is_strong, is_ellipsis = False, True, False
-            else:
-                position, is_wide, is_strong, is_ellipsis = _end_of_marks(data, mark, stop, table)
-            marks_end = position
-            position = _end_of_closers(data, position, stop, table)
-            if position >= stop:
-                break
-            if not is_wide and _kind(data, position, table)[0] != SPACE:
-                continue
-            following, follower = _next_beginning(data, position, stop, table)
-            if follower == SPACE:  # nothing but closing marks follows
-                position = stop
-                break
-            before = data[mark - 1] if mark > begin else 32
-            # "[...]", "(?)", and ".. note" of reStructuredText
-            is_remark = before in (_LEFT_BRACKET, _LEFT_PARENTHESIS)
-            is_remark |= mark == begin and is_ellipsis
-            is_quoted = position > marks_end
-            asks = kind == GREEK_QUESTION
-            if is_quoted or before == 32:
-                asks |= code_point in _ASKING
-            goes_on = is_quoted and _continues_speech(
-                data, marks_end, position, stop, follower, asks, is_wide, table
+            position, ends = _pass_marks(
+                data, begin, position, starts[paragraph], stop, table, lists
             )
-            if follower in (PUNCTUATION, GREEK_QUESTION) or is_remark or goes_on:
-                ends = False
-            elif is_wide:
-                ends = True
-            elif before == 32 and not is_ellipsis:
-                # Marks are tokens of their own, or set apart as in French; in lower case, the
-                # former end sentences where no capitals show where these begin.
-                ends = follower != LOWER or not _begins_upper(data, starts[paragraph], stop, table)
-                if follower == LOWER and asks and _is_quote_token(data, position, stop):
-                    ends = False
-            elif follower == LOWER:
-                ends = False
-            elif is_strong or is_ellipsis:
-                ends = True
-            else:
-                ends = _period_ends(data, begin, mark, following, stop, follower, table, lists)
             if ends:
-                sentence_starts[found] = begin
-                sentence_stops[found] = position
-                found += 1
+                sentence_starts[sentences] = begin
+                sentence_stops[sentences] = position
+                sentences += 1
                 counts[paragraph] += 1
                 while position < stop and table[decode(data, position)[0]] == SPACE:
                     position += decode(data, position)[1]
                 begin = position
         if begin < stop:
-            sentence_starts[found] = begin
-            sentence_stops[found] = stop
-            found += 1
+            sentence_starts[sentences] = begin
+            sentence_stops[sentences] = stop
+            sentences += 1
             counts[paragraph] += 1
-    return sentence_starts[:found], sentence_stops[:found], counts
+    return sentence_starts[:sentences], sentence_stops[:sentences], counts
+
+
+@numba.njit(cache=True)
+def _pass_marks(data, begin, mark, paragraph_start, stop, table, lists):
+    """Pass marks and the quotes and brackets that close after them, and decide.
+
+    Args:
+        data: uint8, clean UTF-8.
+        begin: byte where the sentence begins.
+        mark: byte of its first mark.
+        paragraph_start: byte where the paragraph begins.
+        stop: byte after the paragraph.
+        table: classes of code points, see `sentence_table`.
+        lists: `word_lists`.
+
+    Returns:
+        The byte to go on from, `stop` if nothing that could begin a sentence follows; and whether
+        the sentence ends there.
+    """
+    code_point, width = decode(data, mark)
+    is_greek = table[code_point] == GREEK_QUESTION
+    if is_greek:
+        marks = _Marks(mark + width, False, True, False)
+        if not _is_greek_before(data, mark, begin):
+            return marks.end, False
+    else:
+        marks = _end_of_marks(data, mark, stop, table)
+    position = _end_of_closers(data, marks.end, stop, table)
+    if position >= stop:
+        return position, False
+    if not marks.is_wide and _kind(data, position, table)[0] != SPACE:
+        return position, False
+    following, follower = _next_beginning(data, position, stop, table)
+    if follower == SPACE:  # nothing but closing marks follows
+        return stop, False
+    if follower in (PUNCTUATION, GREEK_QUESTION):
+        return position, False
+
+    before = data[mark - 1] if mark > begin else 32
+    # "[...]", "(?)", and ".. note" of reStructuredText
+    if before in (_LEFT_BRACKET, _LEFT_PARENTHESIS) or (mark == begin and marks.is_ellipsis):
+        return position, False
+    is_quoted = position > marks.end
+    asks = is_greek or ((is_quoted or before == 32) and code_point in _ASKING)
+    if is_quoted and _continues_speech(
+        data, marks.end, position, stop, follower, asks, marks.is_wide, table
+    ):
+        return position, False
+    if marks.is_wide:
+        return position, True
+    if before == 32 and not marks.is_ellipsis:
+        # Marks are tokens of their own, or set apart as in French; in lower case, the former end
+        # sentences where no capitals show where these begin.
+        if follower != LOWER:
+            return position, True
+        opens_quote = asks and _is_quote_token(data, position, stop)
+        return position, not opens_quote and not _begins_upper(data, paragraph_start, stop, table)
+    if follower == LOWER:
+        return position, False
+    if marks.is_strong or marks.is_ellipsis:
+        return position, True
+    return position, _period_ends(data, begin, mark, following, stop, follower, table, lists)
 
 
 @numba.njit(cache=True, inline="always")
@@ -218,6 +255,16 @@ def _continues_speech(data, marks_end, position, stop, follower, asks, is_wide, 
     Capitals show where a sentence begins. Without them, one goes on after a question or an
     exclamation (`"Where?" he asked`), unless another quotation follows; and in Japanese before a
     particle. `[1]` closes nothing said.
+
+    Args:
+        data: uint8, clean UTF-8.
+        marks_end: byte after the marks, where the first quote or bracket is.
+        position: byte after the quotes and brackets.
+        stop: byte after the paragraph.
+        follower: class of the character that follows, see `_next_beginning`.
+        asks: whether the marks are a question or an exclamation.
+        is_wide: whether the marks need no space after them.
+        table: classes of code points, see `sentence_table`.
     """
     if follower in (UPPER, DIGIT) or data[marks_end] == _LEFT_BRACKET:
         return False
@@ -247,7 +294,7 @@ def _is_greek_before(data, position, begin):
 
 @numba.njit(cache=True)
 def _end_of_marks(data, position, stop, table):
-    """End of terminators; whether any is wide or strong, and whether they are an ellipsis."""
+    """Return the terminators that begin at a position, as `_Marks`."""
     is_wide = is_strong = is_ellipsis = False
     marks = 0
     while position < stop:
@@ -275,7 +322,7 @@ def _end_of_marks(data, position, stop, table):
             position += width
         else:
             break
-    return position, is_wide, is_strong, is_ellipsis or (marks > 1 and not is_strong)
+    return _Marks(position, is_wide, is_strong, is_ellipsis or (marks > 1 and not is_strong))
 
 
 @numba.njit(cache=True)
@@ -402,7 +449,18 @@ def _is_roman(data, start, stop, letters):
 
 @numba.njit(cache=True)
 def _period_ends(data, begin, mark, following, stop, follower, table, lists):
-    """Whether a single full stop ends a sentence before something that is not lower case."""
+    """Whether a single full stop ends a sentence before something that is not lower case.
+
+    Args:
+        data: uint8, clean UTF-8.
+        begin: byte where the sentence begins.
+        mark: byte of the full stop.
+        following: byte where the next word or number begins.
+        stop: byte after the paragraph.
+        follower: class of the character at `following`.
+        table: classes of code points, see `sentence_table`.
+        lists: `word_lists`.
+    """
     start = _word_start(data, begin, mark, table)
     before = fnv1a(data, _after_elision(data, start, mark), mark)
     if _holds(lists.never_last, before):

@@ -56,37 +56,50 @@ class _Writer:
     def paragraph(self, sentences: int = 8) -> str:
         return " ".join(self.sentence() for _ in range(sentences))
 
+    def article(self, between: str, paragraphs: int = 3) -> str:
+        return between.join(self.many(self.paragraph, paragraphs)) + "\n"
+
+    def wrapped(self) -> str:
+        return textwrap.fill(self.paragraph(), 70)
+
+    def chapter(self, number: int) -> str:
+        return f"CHAPTER {number}\n\n\n" + "\n\n".join(self.many(self.wrapped, 12))
+
     def many(self, make: Callable[[], str], count: int) -> list[str]:
         return [make() for _ in range(count)]
 
 
-def corpora() -> Iterator[tuple[str, Corpus]]:
-    """Every layout by name."""
+NamedCorpora = Iterator[tuple[str, Corpus]]
+
+
+def corpora() -> NamedCorpora:
+    """Return every layout by name."""
     new = _Writer()
+    yield from _sentences_and_paragraphs(new)
+    yield from _wrapped_texts(new)
+    yield from _rows(new)
+    yield from _wikipedia(new)
+    yield from _scripts_without_spaces(new)
+    yield from _marked_documents(new)
 
-    def file_each(count: int, text: Callable[[], str]) -> dict[str, str]:
-        return {f"{number:02}.txt": text() for number in range(count)}
 
-    def article(between: str, paragraphs: int = 3) -> str:
-        return between.join(new.many(new.paragraph, paragraphs)) + "\n"
+def _file_each(count: int, text: Callable[[], str]) -> dict[str, str]:
+    return {f"{number:02}.txt": text() for number in range(count)}
 
-    def wrapped() -> str:
-        return textwrap.fill(new.paragraph(), 70)
 
-    def chapter(number: int) -> str:
-        return f"CHAPTER {number}\n\n\n" + "\n\n".join(new.many(wrapped, 12))
+def _one(text: str) -> dict[str, str]:
+    return {"all.txt": text}
 
-    def one(text: str) -> dict[str, str]:
-        return {"all.txt": text}
 
+def _sentences_and_paragraphs(new: _Writer) -> NamedCorpora:
     yield "sentences", Corpus(
-        one("\n\n".join("\n".join(new.many(new.sentence, 12)) for _ in range(30)) + "\n"),
+        _one("\n\n".join("\n".join(new.many(new.sentence, 12)) for _ in range(30)) + "\n"),
         "sentences", 30, "a sentence per line, blank lines between documents",
     )  # fmt: skip
     yield (
         "articles",
         Corpus(
-            file_each(20, lambda: article("\n\n")),
+            _file_each(20, lambda: new.article("\n\n")),
             "file",
             20,
             "paragraphs separated by blank lines",
@@ -94,62 +107,82 @@ def corpora() -> Iterator[tuple[str, Corpus]]:
     )
     yield (
         "articles of Windows",
-        Corpus(file_each(20, lambda: article("\r\n\r\n")), "file", 20, "separated by blank lines"),
+        Corpus(
+            _file_each(20, lambda: new.article("\r\n\r\n")), "file", 20, "separated by blank lines"
+        ),
     )
     yield "titled articles", Corpus(
-        file_each(12, lambda: f"{new.words(3)}\n\n{article(chr(10) * 2)}"),
+        _file_each(12, lambda: f"{new.words(3)}\n\n{new.article(chr(10) * 2)}"),
         "file", 12, "paragraphs separated by blank lines",
     )  # fmt: skip
     yield "paragraphs of a sentence", Corpus(
-        file_each(12, lambda: "\n\n".join(new.many(new.sentence, 15))),
+        _file_each(12, lambda: "\n\n".join(new.many(new.sentence, 15))),
         "file", 12, "paragraphs separated by blank lines",
     )  # fmt: skip
     yield (
         "paragraph per line",
-        Corpus(file_each(12, lambda: article("\n", 5)), "file", 12, "a paragraph per line"),
+        Corpus(_file_each(12, lambda: new.article("\n", 5)), "file", 12, "a paragraph per line"),
     )
     yield (
         "title and paragraph lines",
         Corpus(
-            file_each(12, lambda: f"{new.words(3)}\n\n{article(chr(10), 5)}"),
+            _file_each(12, lambda: f"{new.words(3)}\n\n{new.article(chr(10), 5)}"),
             "file",
             12,
             "blank lines",
         ),
     )
     yield "paragraph lines of documents", Corpus(
-        one("\n".join(article("\n", 4) for _ in range(20))),
+        _one("\n".join(new.article("\n", 4) for _ in range(20))),
         "paragraph_lines", 20, "a paragraph per line, blank lines between documents",
     )  # fmt: skip
+
+
+def _wrapped_texts(new: _Writer) -> NamedCorpora:
     yield "book", Corpus(
-        one("\n\n\n\n".join(chapter(number) for number in range(1, 9))),
+        _one("\n\n\n\n".join(new.chapter(number) for number in range(1, 9))),
         "paragraphs", 1, "hard-wrapped paragraphs separated by blank lines",
     )  # fmt: skip
     yield (
         "hard-wrapped without blank lines",
         Corpus(
-            file_each(5, lambda: "\n".join(new.many(wrapped, 5))), "file", 5, "hard-wrapped lines"
+            _file_each(5, lambda: "\n".join(new.many(new.wrapped, 5))),
+            "file",
+            5,
+            "hard-wrapped lines",
         ),
     )
-    for name, paragraph in (("several articles", new.paragraph), ("wrapped articles", wrapped)):
+    for name, paragraph in (("several articles", new.paragraph), ("wrapped articles", new.wrapped)):
         text = "\n\n\n".join("\n\n".join(new.many(paragraph, 4)) for _ in range(10))
-        yield name, Corpus(one(text), "articles", 10, "documents by several")
+        yield name, Corpus(_one(text), "articles", 10, "documents by several")
+
+    def scene() -> str:
+        return textwrap.fill(" ".join(new.sentence(7 + more) for more in range(6)), 70)
+
+    headed = (f"CHAPTER {n}.\n\n{new.words(3)}\n\n\n" for n in range(1, 9))
+    yield "book of headed chapters", Corpus(
+        _one("\n\n\n\n".join(head + "\n\n".join(new.many(scene, 12)) for head in headed)),
+        "paragraphs", 1, "hard-wrapped paragraphs separated by blank lines",
+    )  # fmt: skip
+
+
+def _rows(new: _Writer) -> NamedCorpora:
     yield (
         "document per line",
-        Corpus(one("\n".join(new.many(new.paragraph, 60))), "lines", 60, "a document per line"),
+        Corpus(_one("\n".join(new.many(new.paragraph, 60))), "lines", 60, "a document per line"),
     )
     yield (
         "rows without marks",
         Corpus(
-            one("\n".join(new.words(600) for _ in range(30))), "lines", 30, "a document per line"
+            _one("\n".join(new.words(600) for _ in range(30))), "lines", 30, "a document per line"
         ),
     )
     yield (
         "transcripts",
-        Corpus(file_each(10, lambda: new.words(1500)), "file", 10, "a document per file"),
+        Corpus(_file_each(10, lambda: new.words(1500)), "file", 10, "a document per file"),
     )
     yield "long sentences", Corpus(
-        file_each(10, lambda: " ".join(new.sentence(100) for _ in range(12))),
+        _file_each(10, lambda: " ".join(new.sentence(100) for _ in range(12))),
         "file", 10, "a document per file",
     )  # fmt: skip
     rows = (json.dumps({"text": new.words(600)}) for _ in range(30))
@@ -157,6 +190,9 @@ def corpora() -> Iterator[tuple[str, Corpus]]:
         "JSON rows without marks",
         Corpus({"rows.jsonl": "\n".join(rows)}, None, 30, "JSON lines: a document per row"),
     )
+
+
+def _wikipedia(new: _Writer) -> NamedCorpora:
     yield "WikiExtractor", Corpus(
         {"wiki_00": "".join(_wiki_element(new, n) for n in range(15)) + '<doc id="99" url="u" '
          'title="Nothing">\nNothing\n\n\n</doc>\n'},
@@ -166,6 +202,9 @@ def corpora() -> Iterator[tuple[str, Corpus]]:
         "WikiExtractor's JSON",
         Corpus({"wiki_00": "".join(_wiki_row(new, n) for n in range(15))}, None, 15, "JSON lines"),
     )
+
+
+def _scripts_without_spaces(new: _Writer) -> NamedCorpora:
     syllables = ("".join(each) for each in itertools.product("กขคงจฉชซญดตถทนบปผพฟมยรลวส", repeat=3))
 
     def thai() -> str:
@@ -173,7 +212,7 @@ def corpora() -> Iterator[tuple[str, Corpus]]:
 
     yield (
         "Thai",
-        Corpus(file_each(6, lambda: "\n".join(new.many(thai, 6))), "file", 6, "Thai, 6 documents"),
+        Corpus(_file_each(6, lambda: "\n".join(new.many(thai, 6))), "file", 6, "Thai, 6 documents"),
     )
     characters = map(chr, itertools.count(0x4E00))
 
@@ -183,40 +222,34 @@ def corpora() -> Iterator[tuple[str, Corpus]]:
     yield (
         "Chinese",
         Corpus(
-            file_each(8, lambda: "\n\n".join(new.many(chinese, 5))),
+            _file_each(8, lambda: "\n\n".join(new.many(chinese, 5))),
             "file",
             8,
             "Chinese, 8 documents",
         ),
     )
     yield "Chinese at a margin", Corpus(
-        file_each(2, lambda: "\n".join(textwrap.wrap(chinese() + chinese(), 40))),
+        _file_each(2, lambda: "\n".join(textwrap.wrap(chinese() + chinese(), 40))),
         "file", 2, "hard-wrapped lines",
     )  # fmt: skip
 
-    def scene() -> str:
-        return textwrap.fill(" ".join(new.sentence(7 + more) for more in range(6)), 70)
 
-    headed = (f"CHAPTER {n}.\n\n{new.words(3)}\n\n\n" for n in range(1, 9))
-    yield "book of headed chapters", Corpus(
-        one("\n\n\n\n".join(head + "\n\n".join(new.many(scene, 12)) for head in headed)),
-        "paragraphs", 1, "hard-wrapped paragraphs separated by blank lines",
-    )  # fmt: skip
+def _marked_documents(new: _Writer) -> NamedCorpora:
     yield "indented paragraphs", Corpus(
-        one("\n".join(f"\u3000\u3000{new.paragraph()}" for _ in range(60))),
+        _one("\n".join(f"\u3000\u3000{new.paragraph()}" for _ in range(60))),
         "file", 1, "a paragraph per line, a document per file",
     )  # fmt: skip
     for between in ("\n<|endoftext|>\n", "<|endoftext|>"):
-        texts = (between.join(new.many(lambda: article("\n\n"), 6)) + between for _ in range(5))
+        texts = (between.join(new.many(lambda: new.article("\n\n"), 6)) + between for _ in range(5))
         yield f"documents between {between!r}", Corpus(
             {f"{number}.txt": text for number, text in enumerate(texts)},
             "endoftext", 30, "documents separated by <|endoftext|>",
         )  # fmt: skip
-    sentences = file_each(
+    sentences = _file_each(
         5, lambda: "\n\n".join("\n".join(new.many(new.sentence, 8)) for _ in "123")
     )
     yield "articles beside sentences", Corpus(
-        {f"a{name}": article("\n\n") for name in sentences} | sentences,
+        {f"a{name}": new.article("\n\n") for name in sentences} | sentences,
         None, 20, "documents (5 files), paragraphs separated by blank lines (5 files)",
     )  # fmt: skip
 

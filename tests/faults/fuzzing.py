@@ -526,14 +526,33 @@ def import_libraries() -> None:
 
 
 def targets(folder: Path) -> dict[str, Target]:
-    """Every format, with a folder of its own that holds what its file needs beside it."""
+    """Return every format, with a folder of its own that holds what its file needs beside it."""
     import_libraries()
     made = folder / "made"
     made.mkdir()
     in_child(lambda: _made_models(made))
     content = {f"{path.parent.name}/{path.name}": path.read_bytes() for path in made.glob("*/*")}
     vocab = "\n".join([*VOCAB, ""]).encode()
-    found = {
+    by_name = {
+        **_data_targets(),
+        **_model_targets(content, vocab),
+        **_google_targets(content),
+        **_graph_targets(content),
+    }
+    for name, target in by_name.items():
+        own = folder / name.replace(" ", "_")
+        own.mkdir()
+        for other, data in content.items():
+            if other.startswith(target.beside or "/"):
+                (own / Path(other).name).write_bytes(data)
+        if name == "tokenizer_json":
+            (own / "vocab.txt").write_bytes(vocab)
+    return by_name
+
+
+def _data_targets() -> dict[str, Target]:
+    """Return corpora, tables, configs, vectors and requests."""
+    return {
         "text": Target(file="a.txt", seeds=[TEXT.encode()], read=read_documents, inputs=400),
         "csv": Target(file="a.csv", seeds=CSV, read=read_table, inputs=300),
         "tsv": Target(file="a.tsv", seeds=TSV, read=read_table, inputs=300),
@@ -565,6 +584,19 @@ def targets(folder: Path) -> dict[str, Target]:
         "yaml": Target(
             file="a.yaml", seeds=YAML, read=read_config, inputs=200, words=_YAML_WORDS
         ),
+        "vectors": Target(
+            file="a.parquet", seeds=_vectors(), read=read_vectors_file, inputs=1000
+        ),
+        "numpy": Target(file="a.npy", seeds=_numpy(), read=read_vectors_file, inputs=4000),
+        "try": Target(
+            file="request", seeds=FORM, read=answer_request, inputs=4000, words=_FORM_WORDS
+        ),
+    }  # fmt: skip
+
+
+def _model_targets(content: dict[str, bytes], vocab: bytes) -> dict[str, Target]:
+    """Return the files of a model's folder; `content` is what each of a real one holds."""
+    return {
         "bert_config": Target(
             file="bert_config.json", seeds=CONFIG, read=read_bert_config, inputs=20_000
         ),
@@ -588,22 +620,25 @@ def targets(folder: Path) -> dict[str, Target]:
         "task_json": Target(
             file="task.json", seeds=[content["model/task.json"]], read=read_task, inputs=4000
         ),
-        "vectors": Target(
-            file="a.parquet", seeds=_vectors(), read=read_vectors_file, inputs=1000
-        ),
-        "numpy": Target(file="a.npy", seeds=_numpy(), read=read_vectors_file, inputs=4000),
-        "try": Target(
-            file="request", seeds=FORM, read=answer_request, inputs=4000, words=_FORM_WORDS
-        ),
     }  # fmt: skip
+
+
+def _google_targets(content: dict[str, bytes]) -> dict[str, Target]:
+    """Return the files of a checkpoint of google-research/bert."""
+    by_name = {}
     for name in ("bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"):
-        found[f"checkpoint {name.split('.')[2][:5]}"] = Target(
+        by_name[f"checkpoint {name.split('.')[2][:5]}"] = Target(
             file=name,
             seeds=[content[f"google/{name}"]],
             read=read_google,
             inputs=100,
             beside="google/",
         )
+    return by_name
+
+
+def _graph_targets(content: dict[str, bytes]) -> dict[str, Target]:
+    """Return the graphs of the engines that run on this processor."""
     graphs = {
         "model.onnx": "onnxruntime",
         "openvino_model.xml": "openvino",
@@ -611,23 +646,16 @@ def targets(folder: Path) -> dict[str, Target]:
     }
     if is_bfloat16_excluded():  # OpenVINO crashes on any graph
         del graphs["openvino_model.xml"], graphs["openvino_model.bin"]
+    by_name = {}
     for name, engine in graphs.items():
-        found[name] = Target(
+        by_name[name] = Target(
             file=name,
             seeds=[content[f"model/{name}"]],
             read=load_graph(engine),
             inputs=30,
             beside="model/",
         )
-    for name, target in found.items():
-        own = folder / name.replace(" ", "_")
-        own.mkdir()
-        for other, data in content.items():
-            if other.startswith(target.beside or "/"):
-                (own / Path(other).name).write_bytes(data)
-        if name == "tokenizer_json":
-            (own / "vocab.txt").write_bytes(vocab)
-    return found
+    return by_name
 
 
 @campaign("invented files and requests: no exception but ours, no crash, 10 seconds, 2 GB")

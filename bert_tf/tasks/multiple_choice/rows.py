@@ -121,19 +121,11 @@ def read_choices(
             texts = (row.context, row.question, row.label, row.place.id, *row.choices)
             budget.add(1, texts)
             rows.append(row)
-    unnamed = [row for row in rows if row.label.strip() not in row.names]
-    if label_form == "auto":
-        label_form = _form_of_labels(path, unnamed, console)
-    if label_form == "number":
-        _check_begins_with_zero(path, unnamed, console)
-    right_choice = _RIGHT_CHOICES[label_form]
+    label_form = _check_labels(path, rows, label_form, console)
     kept: list[_Row] = []
     right: list[int] = []
     for row in rows:
-        name = row.label.strip()
-        choice = row.names.index(name) if name in row.names else right_choice(row)
-        if isinstance(choice, int) and choice >= len(row.choices):  # an empty last one
-            choice = right_choice(row)
+        choice = _right_choice_of(row, label_form)
         if isinstance(choice, int):
             kept.append(row)
             right.append(choice)
@@ -153,6 +145,26 @@ def read_choices(
         rejects=rejects,
         label_form=label_form,
     )
+
+
+def _check_labels(path: str, rows: Sequence[_Row], label_form: str, console: Console | None) -> str:
+    """Return the form of the labels, found out if it is `auto`; refuse labels that count from 1."""
+    unnamed = [row for row in rows if row.label.strip() not in row.names]
+    if label_form == "auto":
+        label_form = _form_of_labels(path, unnamed, console)
+    if label_form == "number":
+        _check_begins_with_zero(path, unnamed, console)
+    return label_form
+
+
+def _right_choice_of(row: _Row, label_form: str) -> int | Fault:
+    """Return the number of the right choice, or why the row cannot be used."""
+    name = row.label.strip()
+    if name in row.names:
+        choice = row.names.index(name)
+        if choice < len(row.choices):  # else the name of an empty last choice
+            return choice
+    return _RIGHT_CHOICES[label_form](row)
 
 
 def _form_of_labels(path: str, rows: Sequence[_Row], console: Console | None) -> str:

@@ -12,6 +12,7 @@ from pipeline.corpus.layout.line_ends import (
     NARROWEST_MARGIN,
     UNBROKEN_WORD,
     WIDEST_MARGIN,
+    LineEnds,
     goes_on,
     has_clauses,
     has_evidence,
@@ -280,7 +281,7 @@ def with_line_feeds(data: bytes) -> bytes:
 
 
 def sketch_text(head: bytes, file_bytes: int) -> Sketch:
-    """Sketches the beginning of a file of about `file_bytes`: whole lines, with line feeds."""
+    """Sketch the beginning of a file of about `file_bytes`: whole lines, with line feeds."""
     lines = lines_of(head, 1)
     clean = clean_lines(lines.data, lines.starts, lines.stops)
     has_text = (clean.lengths > 0) | (clean.fault_positions >= 0)
@@ -291,62 +292,110 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
     _, _, sentences = split_sentences(clean.data, starts, stops)
     gaps = np.diff(places) - 1  # blank lines after each line but the last
     ends = measure_lines(clean.data, starts, stops, gaps == 0)
+    size = Sketch(
+        files=1,
+        text_bytes=len(head),
+        file_bytes=max(file_bytes, len(head)),
+        lines=len(places),
+        characters=int(ends.widths.sum()),
+    )
+    return (
+        size
+        + _sketch_blocks(gaps, ends, sentences)
+        + _sketch_ends(ends)
+        + _sketch_margin(ends, sentences)
+        + _sketch_marks(head, lines.starts[places].tolist())
+    )
+
+
+def _sketch_blocks(gaps: np.ndarray, ends: LineEnds, sentences: np.ndarray) -> Sketch:
+    """Count full lines, groups of lines, and pieces, which several blank lines separate.
+
+    Args:
+        gaps: int64 [lines - 1], blank lines after each line but the last.
+        ends: the ends of the lines.
+        sentences: int64 [lines], how many each has.
+    """
     longest = np.where(ends.unbroken == UNBROKEN_WORD, _LONG_LINE_WITHOUT_MARKS, _LONG_LINE)
     is_full = (sentences > 1) | (ends.widths > longest)
-    group_sizes = np.diff(np.flatnonzero(np.concatenate([[True], gaps > 0, [True]])))
-    piece_bounds = np.flatnonzero(np.concatenate([[True], gaps > 1, [True]]))
     is_break = ends.is_break
-    is_alone = ~is_break & ~np.append(False, is_break[:-1])
+    is_alone = ~is_break & ~_is_inside(ends)
+    group_sizes = np.diff(np.flatnonzero(np.concatenate([[True], gaps > 0, [True]])))
     is_even = (group_sizes[1:] == group_sizes[:-1]) & (group_sizes[1:] > 1)
-    is_inside = np.append(False, is_break[:-1])  # a group, after its first line
-    pieces_with_text = np.logical_or.reduceat(is_full | is_break | is_inside, piece_bounds[:-1])
+    piece_bounds = np.flatnonzero(np.concatenate([[True], gaps > 1, [True]]))
+    is_text = is_full | is_break | _is_inside(ends)
+    pieces_with_text = np.logical_or.reduceat(is_text, piece_bounds[:-1])
     is_thin = (np.diff(piece_bounds) <= 2) & ~pieces_with_text
-    wrapped = by_chance = short_tails = inner_ends = 0
-    if is_break.sum() >= FEWEST_BREAKS:
-        margin = np.quantile(ends.widths[is_break], _MARGIN_QUANTILE)
-        if NARROWEST_MARGIN <= margin <= WIDEST_MARGIN:
-            inner_ends = int((is_break & (sentences > 1)).sum())
-            wrapped = int((is_break & (ends.next_widths > margin)).sum())
-            by_chance = int((is_break & (ends.other_widths > margin)).sum())
-            is_short = ends.widths <= _SHORT_TAIL * margin
-            short_tails = int((is_inside & ~is_break & is_short).sum())
-    line_starts = lines.starts[places].tolist()
-    indents = [head.startswith(_INDENTS, start) for start in line_starts]
+    return Sketch(
+        full_lines=int(is_full.sum()),
+        full_breaks=int((is_break & is_full & np.append(is_full[1:], False)).sum()),
+        headings=int((is_alone & ~is_full & ~ends.is_ended).sum()),
+        groups=len(group_sizes),
+        single_groups=int((group_sizes == 1).sum()),
+        titled_files=int(group_sizes[0] == 1),
+        even_groups=int(is_even.sum()),
+        pieces=len(piece_bounds) - 1,
+        thin_pieces=int(is_thin.sum()),
+        single_gaps=int((gaps == 1).sum()),
+    )
+
+
+def _is_inside(ends: LineEnds) -> np.ndarray:
+    """Tell lines that are inside a group, after its first line; bool [lines]."""
+    return np.append(False, ends.is_break[:-1])
+
+
+def _sketch_ends(ends: LineEnds) -> Sketch:
+    """Count how lines and groups end and begin."""
+    return Sketch(
+        open_breaks=int(ends.is_open.sum()),
+        continued_breaks=int(ends.is_continued.sum()),
+        comma_breaks=int(ends.has_comma.sum()),
+        lower_begins=int(ends.begins_lower.sum()),
+        ended_groups=int((ends.is_ended & ~ends.is_break).sum()),
+    )
+
+
+def _sketch_margin(ends: LineEnds, sentences: np.ndarray) -> Sketch:
+    """Count what speaks for a margin that lines are wrapped at; nothing if they have none.
+
+    Args:
+        ends: the ends of the lines.
+        sentences: int64 [lines], how many each has.
+    """
+    is_break = ends.is_break
+    if is_break.sum() < FEWEST_BREAKS:
+        return Sketch()
+    margin = np.quantile(ends.widths[is_break], _MARGIN_QUANTILE)
+    if not NARROWEST_MARGIN <= margin <= WIDEST_MARGIN:
+        return Sketch()
+    is_short = ends.widths <= _SHORT_TAIL * margin
+    return Sketch(
+        inner_ends=int((is_break & (sentences > 1)).sum()),
+        wrapped_breaks=int((is_break & (ends.next_widths > margin)).sum()),
+        chance_breaks=int((is_break & (ends.other_widths > margin)).sum()),
+        short_tails=int((_is_inside(ends) & ~is_break & is_short).sum()),
+    )
+
+
+def _sketch_marks(head: bytes, line_starts: list[int]) -> Sketch:
+    """Count indents, marks of Markdown and the like, and marks between documents.
+
+    Args:
+        head: the beginning of the file.
+        line_starts: byte where each line with text begins.
+    """
     marks = [_MARK.match(head, start) is not None for start in line_starts]
     wiki_documents = head.count(b"\n" + WIKI_BEGIN) + head.startswith(WIKI_BEGIN)
-    is_wiki = head.startswith(WIKI_BEGIN, int(lines.starts[places[0]])) or (
+    is_wiki = head.startswith(WIKI_BEGIN, line_starts[0]) or (
         wiki_documents > 1 and _WIKI_END in head
     )
     text = head.rstrip()
     ends_marked = text.endswith(END_OF_TEXT)
     end_marks = text.count(END_OF_TEXT) - ends_marked
     return Sketch(
-        files=1,
-        text_bytes=len(head),
-        file_bytes=max(file_bytes, len(head)),
-        lines=len(places),
-        characters=int(ends.widths.sum()),
-        full_lines=int(is_full.sum()),
-        indented_lines=sum(indents),
+        indented_lines=sum(head.startswith(_INDENTS, start) for start in line_starts),
         marked_lines=sum(marks),
-        groups=len(group_sizes),
-        single_groups=int((group_sizes == 1).sum()),
-        titled_files=int(group_sizes[0] == 1),
-        wrapped_breaks=wrapped,
-        chance_breaks=by_chance,
-        open_breaks=int(ends.is_open.sum()),
-        continued_breaks=int(ends.is_continued.sum()),
-        comma_breaks=int(ends.has_comma.sum()),
-        lower_begins=int(ends.begins_lower.sum()),
-        inner_ends=inner_ends,
-        full_breaks=int((is_break & is_full & np.append(is_full[1:], False)).sum()),
-        headings=int((is_alone & ~is_full & ~ends.is_ended).sum()),
-        even_groups=int(is_even.sum()),
-        ended_groups=int((ends.is_ended & ~is_break).sum()),
-        short_tails=short_tails,
-        pieces=len(piece_bounds) - 1,
-        thin_pieces=int(is_thin.sum()),
-        single_gaps=int((gaps == 1).sum()),
         wiki_documents=wiki_documents,
         wiki_files=int(is_wiki),
         marked_files=int(ends_marked or end_marks > 1),

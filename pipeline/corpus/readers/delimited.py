@@ -10,7 +10,7 @@ from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.cells import check_columns
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.csv_records import (
-    OPEN_AT_END,
+    RecordFault,
     Records,
     count_line_ends,
     field_bytes,
@@ -64,7 +64,7 @@ class DelimitedReader(ChunkReader):
         if not len(records.starts):
             return 0
         # The last record may continue after `data`, and a quote not closed yet may still be.
-        unsure = np.flatnonzero(records.faults == OPEN_AT_END)
+        unsure = np.flatnonzero(records.faults == RecordFault.OPEN_AT_END)
         last = int(unsure[0]) if len(unsure) else len(records.starts) - 1
         return int(records.starts[last]) if last else 0
 

@@ -8,6 +8,7 @@ compiled by Numba.
 from __future__ import annotations
 
 import dataclasses
+from enum import IntEnum
 
 import numba
 import numpy as np
@@ -19,14 +20,24 @@ from bert_tf.data.tables.rejects import QUOTE_NOT_CLOSED, TEXT_AFTER_QUOTE, TOO_
 _QUOTE = ord('"')
 _LINE_FEED = ord("\n")
 _RETURN = ord("\r")
-# What is wrong with a record. A quote that ends the bytes may be closed by what follows them; one
-# that is closed on a later line and followed by text has met the opening quote of another row.
-SOUND, OPEN_AT_END, TEXT_FOLLOWING_QUOTE, NEVER_CLOSED, LONG_RECORD = range(5)
-FAULT_REASONS = {
-    OPEN_AT_END: QUOTE_NOT_CLOSED,
-    NEVER_CLOSED: QUOTE_NOT_CLOSED,
-    TEXT_FOLLOWING_QUOTE: TEXT_AFTER_QUOTE,
-    LONG_RECORD: TOO_LONG,
+
+
+class RecordFault(IntEnum):
+    """What is wrong with a record."""
+
+    SOUND = 0
+    OPEN_AT_END = 1  # a quote that what follows the bytes may close
+    TEXT_FOLLOWING_QUOTE = 2
+    # Also a quote closed on a later line and followed by text: there another row's quote opens.
+    NEVER_CLOSED = 3
+    LONG_RECORD = 4
+
+
+FAULT_REASONS: dict[int, str] = {
+    RecordFault.OPEN_AT_END: QUOTE_NOT_CLOSED,
+    RecordFault.NEVER_CLOSED: QUOTE_NOT_CLOSED,
+    RecordFault.TEXT_FOLLOWING_QUOTE: TEXT_AFTER_QUOTE,
+    RecordFault.LONG_RECORD: TOO_LONG,
 }
 
 
@@ -40,7 +51,7 @@ class Records:
     # int64 [records], the byte after each, before its line end; of a broken record with a quote
     # that after its first line
     stops: np.ndarray
-    faults: np.ndarray  # uint8 [records], SOUND or what is wrong
+    faults: np.ndarray  # uint8 [records], of `RecordFault`
     field_starts: np.ndarray  # int64 [fields], without the opening quote
     field_stops: np.ndarray  # int64 [fields], without the closing quote
     blank_lines: int  # how many lines were blank
@@ -87,21 +98,22 @@ def find_records(
     delimiters = int(np.count_nonzero(rest == delimiter))
     capacity = ends if most_records is None else min(ends, most_records)
     starts, stops, lines = np.empty((3, capacity), np.int64)
-    offsets, faults = np.empty(capacity + 1, np.int64), np.empty(capacity, np.uint8)
+    offsets = np.empty(capacity + 1, np.int64)
+    faults = np.empty(capacity, np.uint8)
     field_starts, field_stops = np.empty((2, capacity + delimiters + 1), np.int64)
     arrays = offsets, lines, starts, stops, faults, field_starts, field_stops
-    found, fields, blank_lines, end, end_line, is_cut_off = _find(
+    count, fields, blank_lines, end, end_line, is_cut_off = _find(
         rest, delimiter, has_quotes, first_line, longest, is_end, arrays
     )
     if start:
-        for places in (starts[:found], stops[:found], field_starts[:fields], field_stops[:fields]):
+        for places in (starts[:count], stops[:count], field_starts[:fields], field_stops[:fields]):
             places += start
     return Records(
-        offsets=offsets[: found + 1],
-        lines=lines[:found],
-        starts=starts[:found],
-        stops=stops[:found],
-        faults=faults[:found],
+        offsets=offsets[: count + 1],
+        lines=lines[:count],
+        starts=starts[:count],
+        stops=stops[:count],
+        faults=faults[:count],
         field_starts=field_starts[:fields],
         field_stops=field_stops[:fields],
         blank_lines=blank_lines,
@@ -140,52 +152,86 @@ def _find(data, delimiter, has_quotes, line, longest, is_end, ends):
             continue
         if after < 0:
             break
-        start, first_field, fault, line_ends = position, fields, SOUND, 0
-        while True:
-            if has_quotes and position < size and data[position] == _QUOTE:
-                begin, position, fault, inside = _quoted(data, position, start, longest)
-                line_ends += inside
-                stop = position - 1
-                if fault == SOUND and not _ends_field(data, position, delimiter):
-                    fault = NEVER_CLOSED if line_ends else TEXT_FOLLOWING_QUOTE
-                if fault != SOUND:
-                    break
-            else:
-                begin = position
-                position = _plain_end(data, position, delimiter, line_end)
-                stop = position
-                if not has_quotes and stop > begin and data[stop - 1] == _RETURN:
-                    stop -= position == size or data[position] == _LINE_FEED
-            field_starts[fields], field_stops[fields] = begin, stop
-            fields += 1
-            if position == size or data[position] != delimiter:
-                break
-            position += 1
+        start = position
+        first_field = fields
+        position, stop, fields, fault, line_ends = _read_fields(
+            data, start, delimiter, has_quotes, longest, fields, field_starts, field_stops
+        )
         is_longer = _is_longer(data, start, position, longest)
-        may_be_closed = fault == OPEN_AT_END and not is_end and not is_longer
+        may_be_closed = fault == RecordFault.OPEN_AT_END and not is_end and not is_longer
         record_stop = position if has_quotes else stop
-        if fault != SOUND or is_longer:
+        if fault != RecordFault.SOUND or is_longer:
             position = _plain_end(data, start, line_end, line_end)
             if _is_longer(data, start, position, longest):
-                fault = LONG_RECORD
+                fault = RecordFault.LONG_RECORD
             elif is_longer:
-                fault = NEVER_CLOSED
-            fields, line_ends, record_stop = first_field, 0, position
+                fault = RecordFault.NEVER_CLOSED
+            fields = first_field
+            line_ends = 0
+            record_stop = position
         after = _after_line_end(data, position)
         if not is_end and (
             may_be_closed or after == position or (after == size and data[after - 1] == _RETURN)
         ):
-            is_cut_off = fault == LONG_RECORD and after == position
+            is_cut_off = fault == RecordFault.LONG_RECORD and after == position
             fields = first_field
             position = start
             break
-        lines[records], starts[records], faults[records] = line, start, fault
+        lines[records] = line
+        starts[records] = start
         stops[records] = record_stop
+        faults[records] = fault
         position = after
         line += line_ends + 1
         records += 1
         offsets[records] = fields
     return records, fields, blank_lines, position, line, is_cut_off
+
+
+@numba.njit(cache=True, inline="always")
+def _read_fields(data, position, delimiter, has_quotes, longest, fields, field_starts, field_stops):
+    """Fill in the fields of a record, up to its first fault.
+
+    Args:
+        data: uint8.
+        position: byte where the record begins.
+        delimiter: the byte between fields.
+        has_quotes: false for TSV.
+        longest: characters of a record.
+        fields: number of the record's first field.
+        field_starts: int64, filled from `fields` on, without the opening quotes.
+        field_stops: int64, filled from `fields` on, without the closing quotes.
+
+    Returns:
+        The byte after the record, before its line end; the byte after the content of its last
+        field; the number after that of this field; the fault; and the line ends inside quotes.
+    """
+    start = position
+    line_end = _RETURN if has_quotes else _LINE_FEED
+    fault = RecordFault.SOUND
+    line_ends = 0
+    while True:
+        if has_quotes and position < len(data) and data[position] == _QUOTE:
+            begin, position, fault, inside = _quoted(data, position, start, longest)
+            line_ends += inside
+            stop = position - 1
+            if fault == RecordFault.SOUND and not _ends_field(data, position, delimiter):
+                fault = RecordFault.NEVER_CLOSED if line_ends else RecordFault.TEXT_FOLLOWING_QUOTE
+            if fault != RecordFault.SOUND:
+                break
+        else:
+            begin = position
+            position = _plain_end(data, position, delimiter, line_end)
+            stop = position
+            if not has_quotes and stop > begin and data[stop - 1] == _RETURN:
+                stop -= position == len(data) or data[position] == _LINE_FEED
+        field_starts[fields] = begin
+        field_stops[fields] = stop
+        fields += 1
+        if position == len(data) or data[position] != delimiter:
+            break
+        position += 1
+    return position, stop, fields, fault, line_ends
 
 
 @numba.njit(cache=True, inline="always")
@@ -257,8 +303,8 @@ def _quoted(data, position, record_start, longest):
         longest: characters of a record.
 
     Returns:
-        The byte where the content begins, the byte after the closing quote, the fault (SOUND,
-        OPEN_AT_END, or NEVER_CLOSED if the record gets too long), and the line ends in the content.
+        The byte where the content begins, the byte after the closing quote, the fault
+        (`NEVER_CLOSED` if the record gets too long), and the line ends in the content.
     """
     begin = position + 1
     position = begin
@@ -269,7 +315,7 @@ def _quoted(data, position, record_start, longest):
         if position >= last:  # so many bytes; there may be fewer characters
             continuation = last - counted - count_characters(data, counted, last)
             if continuation == 0:
-                return begin, position, NEVER_CLOSED, line_ends
+                return begin, position, RecordFault.NEVER_CLOSED, line_ends
             counted, last = last, last + continuation
         stop = min(size, last)
         while position < stop:
@@ -278,7 +324,7 @@ def _quoted(data, position, record_start, longest):
                 position += 1
             elif byte == _QUOTE:
                 if position + 1 == size or data[position + 1] != _QUOTE:
-                    return begin, position + 1, SOUND, line_ends
+                    return begin, position + 1, RecordFault.SOUND, line_ends
                 position += 2
             else:
                 if byte == _LINE_FEED:
@@ -286,7 +332,7 @@ def _quoted(data, position, record_start, longest):
                 if byte == _RETURN and position + 1 < size:
                     line_ends += data[position + 1] != _LINE_FEED
                 position += 1
-    return begin, position, OPEN_AT_END, line_ends
+    return begin, position, RecordFault.OPEN_AT_END, line_ends
 
 
 def field_bytes(

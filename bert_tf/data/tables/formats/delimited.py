@@ -26,8 +26,7 @@ from bert_tf.base.kernels import take_ranges
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.csv_records import (
     FAULT_REASONS,
-    LONG_RECORD,
-    SOUND,
+    RecordFault,
     Records,
     field_bytes,
 )
@@ -205,7 +204,7 @@ def _read_header(
     if found is None:
         expected = "a line with the names of the columns" if dialect.has_header else "rows"
         raise NoRowsError(f"{path}: is empty; expected {expected}")
-    if isinstance(found, LongLine) or found[1].faults[0] == LONG_RECORD:
+    if isinstance(found, LongLine) or found[1].faults[0] == RecordFault.LONG_RECORD:
         line = found.line if isinstance(found, LongLine) else found[1].lines[0]
         raise InputError(
             f"{path}:{line}: the first line has more than {dialect.max_row_characters:,} "
@@ -213,7 +212,7 @@ def _read_header(
         )
     data, records = found
     line, fault = int(records.lines[0]), int(records.faults[0])
-    if fault != SOUND:
+    if fault != RecordFault.SOUND:
         what = "header" if dialect.has_header else "first row"
         raise InputError(
             f"{path}:{line}: the {what} is not a CSV row ({FAULT_REASONS[fault]}); "
@@ -368,7 +367,7 @@ def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.nda
     filled = np.concatenate([[0], np.cumsum(records.field_stops > records.field_starts)])
     width = len(header.columns) + header.empty_columns
     named = np.minimum(records.offsets[:-1] + width, records.offsets[1:])
-    is_sound = records.faults == SOUND
+    is_sound = records.faults == RecordFault.SOUND
     has_more = filled[records.offsets[1:]] > filled[named]
     is_row = is_sound & (counts >= len(header.columns)) & (~has_more | header.may_have_more)
     is_blank = np.zeros(len(counts), np.bool_)
@@ -396,10 +395,10 @@ def row_reject(
         dialect: of the file.
     """
     line, fault = int(records.lines[record]), int(records.faults[record])
-    if fault == LONG_RECORD:
+    if fault == RecordFault.LONG_RECORD:
         return too_long(path, line, dialect)
     is_escaped = header.has_quotes and _ESCAPED_QUOTE in raw
-    if fault != SOUND:
+    if fault != RecordFault.SOUND:
         return Reject(path, line, ESCAPED_QUOTE if is_escaped else FAULT_REASONS[fault])
     columns = len(header.columns)
     more_columns = columns + header.empty_columns

@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from bert_tf.data.tables.formats.csv_records import SOUND, Records, field_bytes, find_records
+from bert_tf.data.tables.formats.csv_records import (
+    RecordFault,
+    Records,
+    field_bytes,
+    find_records,
+)
 
 DELIMITERS = (",", ";", "\t", "|")
 _SAMPLED_RECORDS = 20  # that the delimiter of a file without a header is found in
@@ -40,8 +45,8 @@ def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end
             most_records=1 if has_header and delimiter != "|" else _SAMPLED_RECORDS,
             is_end=is_end,
         )
-        counts = np.diff(records.offsets)[records.faults == SOUND]
-        if not len(counts) or (has_header and records.faults[0] != SOUND):
+        counts = np.diff(records.offsets)[records.faults == RecordFault.SOUND]
+        if not len(counts) or (has_header and records.faults[0] != RecordFault.SOUND):
             return 0
         if has_header:
             are_alike = bool((counts == counts[0]).all())
@@ -76,7 +81,7 @@ def is_quoted_tsv(sample: np.ndarray, *, longest: int, is_end: bool) -> bool:
         find_records, sample, delimiter=ord("\t"), longest=longest, is_end=is_end
     )
     plain, quoted = find(has_quotes=False), find(has_quotes=True)
-    if not len(quoted.faults) or (quoted.faults != SOUND).any():
+    if not len(quoted.faults) or (quoted.faults != RecordFault.SOUND).any():
         return False
     broken, left = (
         int(np.count_nonzero(counts != counts[0]))

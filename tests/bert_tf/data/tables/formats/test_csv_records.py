@@ -11,11 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bert_tf.data.tables.formats.csv_records import (
-    LONG_RECORD,
-    NEVER_CLOSED,
-    OPEN_AT_END,
-    SOUND,
-    TEXT_FOLLOWING_QUOTE,
+    RecordFault,
     count_line_ends,
     find_records,
 )
@@ -44,7 +40,7 @@ def test_what_python_writes_is_read_back_at_its_lines(rows, line_end):
         texts.append(stream.getvalue())
     content = stream.getvalue().encode()
     records = found(content)
-    assert (records.faults == SOUND).all()
+    assert (records.faults == RecordFault.SOUND).all()
     assert records.lines.tolist() == lines
     raws = [content[a:b] for a, b in zip(records.starts, records.stops, strict=True)]
     read = [next(csv.reader(io.StringIO(raw.decode(), newline=""), strict=True)) for raw in raws]
@@ -55,14 +51,17 @@ def test_what_python_writes_is_read_back_at_its_lines(rows, line_end):
 @pytest.mark.parametrize(
     ("content", "faults"),
     [
-        (b'"a"b\n"c"\n', [TEXT_FOLLOWING_QUOTE, SOUND]),
-        (b'"a\n"b",c\n', [NEVER_CLOSED, SOUND]),
-        (b'"a\nb\n', [OPEN_AT_END, SOUND]),
-        (b'x,"' + b"a\n" * 30 + b"b\n", [NEVER_CLOSED] + [SOUND] * 30),
-        (b"x" * 51 + b"\nb\n", [LONG_RECORD, SOUND]),
-        (b'"' + b"x" * 51 + b"\nb\n", [LONG_RECORD, SOUND]),
-        ("é".encode() * 50 + b"\nb\n", [SOUND, SOUND]),
-        ('"é\n'.encode() * 1 + "é".encode() * 46 + b'"\nb\n', [SOUND, SOUND]),
+        (b'"a"b\n"c"\n', [RecordFault.TEXT_FOLLOWING_QUOTE, RecordFault.SOUND]),
+        (b'"a\n"b",c\n', [RecordFault.NEVER_CLOSED, RecordFault.SOUND]),
+        (b'"a\nb\n', [RecordFault.OPEN_AT_END, RecordFault.SOUND]),
+        (b'x,"' + b"a\n" * 30 + b"b\n", [RecordFault.NEVER_CLOSED] + [RecordFault.SOUND] * 30),
+        (b"x" * 51 + b"\nb\n", [RecordFault.LONG_RECORD, RecordFault.SOUND]),
+        (b'"' + b"x" * 51 + b"\nb\n", [RecordFault.LONG_RECORD, RecordFault.SOUND]),
+        ("é".encode() * 50 + b"\nb\n", [RecordFault.SOUND, RecordFault.SOUND]),
+        (
+            '"é\n'.encode() * 1 + "é".encode() * 46 + b'"\nb\n',
+            [RecordFault.SOUND, RecordFault.SOUND],
+        ),
     ],
 )
 def test_one_bad_record_does_not_take_others_with_it(content, faults):
@@ -100,7 +99,7 @@ def test_a_stream_gives_the_records_of_the_whole(text, sizes, has_quotes, longes
     read_records = []
     for window in stream.windows(delimiter, most_records=2):
         if isinstance(window, LongLine):
-            read_records.append((window.line, LONG_RECORD))
+            read_records.append((window.line, RecordFault.LONG_RECORD))
             continue
         _, records = window
         read_records += zip(records.lines.tolist(), records.faults.tolist(), strict=True)
