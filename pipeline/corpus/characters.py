@@ -15,7 +15,19 @@ from bert_tf.base.files import toml_beside
 NUM_CODE_POINTS = sys.maxunicode + 1
 # Beyond these code points Unicode has private use only, and a few format characters and variation
 # selectors around U+E0000.
-ASSIGNED = (*range(0x32400), *range(0xE0000, 0xE0200))
+_ASSIGNED = (range(0x32400), range(0xE0000, 0xE0200))
+# Letters without case, surrogates and private use: of each range, all that is assigned has the
+# category and the other properties of the first. They are two thirds of the assigned code points.
+_UNIFORM_RANGES = (
+    (0x3400, 0x4DBF),  # CJK ideographs, extension A
+    (0x4E00, 0x9FFF),  # CJK ideographs
+    (0xAC00, 0xD7A3),  # Hangul syllables
+    (0xD800, 0xDFFF),  # surrogates
+    (0xE000, 0xF8FF),  # private use
+    (0x17000, 0x18CFF),  # Tangut and Khitan
+    (0x20000, 0x2F7FF),  # CJK ideographs, extensions B to F
+    (0x2FA20, 0x323FF),  # CJK ideographs, extensions G and H
+)
 
 FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
 
@@ -64,14 +76,38 @@ _UNUSED_CASE = range(0x10D0, 0x1100)
 _BEGIN_LISTS = "*#@\u2022\u00a7\u2020\u2021"
 
 
+@functools.cache
+def _varied_code_points() -> list[int]:
+    """Return all code points that are in no uniform range, and in no plane without characters."""
+    is_varied = np.zeros(NUM_CODE_POINTS, bool)
+    for assigned in _ASSIGNED:
+        is_varied[assigned.start : assigned.stop] = True
+    for first, last in _UNIFORM_RANGES:
+        is_varied[first : last + 1] = False
+    return np.flatnonzero(is_varied).tolist()
+
+
 def code_point_table(
     kind_of: Callable[[str, str], int], default: int, dtype: type = np.uint8
 ) -> np.ndarray:
-    """[NUM_CODE_POINTS]: `kind_of` each character and its category; the default if unassigned."""
+    """Make a table over all code points.
+
+    Args:
+        kind_of: what a character and its Unicode category become. Must give a letter without case
+            what it gives a code point without a character.
+        default: of the code points in planes without characters.
+        dtype: of the table.
+
+    Returns:
+        [NUM_CODE_POINTS].
+    """
     table: np.ndarray = np.full(NUM_CODE_POINTS, default, dtype)
-    for code_point in ASSIGNED:
+    for code_point in _varied_code_points():
         character = chr(code_point)
         table[code_point] = kind_of(character, unicodedata.category(character))
+    for first, last in _UNIFORM_RANGES:
+        character = chr(first)
+        table[first : last + 1] = kind_of(character, unicodedata.category(character))
     return table
 
 

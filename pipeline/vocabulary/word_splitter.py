@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.text.casing import Lowercase
-from bert_tf.data.text.normalizer import IDEOGRAPHS, changed_code_points
+from bert_tf.data.text.normalizer import IDEOGRAPHS, PRIVATE_USE, changed_code_points
 from pipeline.corpus.characters import NUM_CODE_POINTS, code_point_table, decode
 from pipeline.corpus.document_block import offsets_and_data
 
@@ -77,6 +77,8 @@ def word_tables(lowercase: Lowercase) -> WordTables:
             actions[code_point] = MAPPED
             mapping_of[code_point] = len(mappings)
             mappings.append(result.encode("utf-8"))
+    for first, last in PRIVATE_USE:
+        actions[first : last + 1] = DROPPED
     actions[ord(" ")] = BORDER
     lengths = np.array([len(mapping) for mapping in mappings], np.int64)
     ascii_letters = bytes(range(128)).lower() if lowercase else bytes(range(128))

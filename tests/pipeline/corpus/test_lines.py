@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.corpus.characters import BLANK, COMPOSE, NUM_CODE_POINTS, cleaning_table
+from pipeline.corpus.characters import (
+    BLANK,
+    COMPOSE,
+    NUM_CODE_POINTS,
+    cleaning_table,
+    code_point_table,
+)
 from pipeline.corpus.lines import clean_lines, compose
 
 
@@ -50,6 +56,26 @@ def test_bytes_are_valid_where_python_reports_it(lines):
 def test_compose_gives_nfc(texts):
     expected = [unicodedata.normalize("NFC", text) for text in texts]
     assert compose(pa.array(texts, pa.string())).to_pylist() == expected
+
+
+@pytest.mark.slow
+def test_a_table_has_the_kind_of_every_character():
+    """Also in the ranges of which only the first character is looked at, in any Unicode version."""
+
+    def kind_of(character, category):
+        is_letter = category in ("Lo", "Cn")
+        kinds = ("letter" if is_letter else category, character.isspace(), character.isupper())
+        kinds += (character.islower(), unicodedata.is_normalized("NFC", character))
+        return hash(kinds) % 2**31
+
+    default = kind_of("\U000e1000", "Cn")
+    table = code_point_table(kind_of, default, np.int64)
+    private_use = range(0xF0000, NUM_CODE_POINTS)
+    expected = [
+        default if point in private_use else kind_of(chr(point), unicodedata.category(chr(point)))
+        for point in range(NUM_CODE_POINTS)
+    ]
+    np.testing.assert_array_equal(table, expected)
 
 
 @pytest.mark.slow
