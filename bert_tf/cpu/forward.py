@@ -366,7 +366,18 @@ def _with_weights(
     numbers: Any | None,
     offset: Any,
 ) -> Any:
-    """Compute a block with other weights than its own, and dropout streams moved by `offset`."""
+    """Compute a block with other weights than its own.
+
+    Args:
+        block: the block.
+        weights: tensors in the order of `block.variables`.
+        hidden: float [rows, width], the rows that enter the block.
+        bias, key, numbers: see `PassInputs`.
+        offset: int64 scalar, added to the numbers of the block's dropout streams.
+
+    Returns:
+        The output of the block, like `hidden`.
+    """
     if bias is not None:
         # Otherwise, a call would sum up its gradient, which is not needed.
         bias = tf.stop_gradient(bias)

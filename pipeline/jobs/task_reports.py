@@ -156,8 +156,14 @@ def write_evaluation(
 ) -> None:
     """Write the results of a model on labeled rows to a folder, and their page.
 
-    `best` is the model among those of its run, if known; `facts` are sentences without period; the
-    curves of `run` end the page.
+    Args:
+        record: the job.
+        folder: gets the files.
+        evaluated: the task, its rows, and the results on them.
+        model: where the model is.
+        best: the model among those of its run, None if not known.
+        facts: sentences without period, for the head of the page.
+        run: folder of the run whose curves end the page; None for no curves.
     """
     task, source, results = evaluated
     write_results(folder, results)

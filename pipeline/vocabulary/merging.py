@@ -206,7 +206,18 @@ def _count_pairs(words, pairs, first_word, last_word):
 
 @numba.njit(cache=True, nogil=True)
 def _merge(words, pairs, spellings, min_frequency, left, right, progress, most_words):
-    """Return whether to call again with the same `progress`, after about `most_words` words."""
+    """Merge the most frequent pairs, one after the other.
+
+    Args:
+        words, pairs, spellings: changed by each merge.
+        min_frequency: pairs seen fewer times are not merged.
+        left, right: int32 [merges], set to the symbols of each new one.
+        progress: int64 [2], symbols made (`_MADE`) and merges done (`_STEPS`) so far.
+        most_words: words to change in this call, about, so that it can be interrupted.
+
+    Returns:
+        Whether to call again with the same `progress`.
+    """
     num_singles = len(spellings.bounds) - 2 - len(left)
     seen = 0
     while progress[_MADE] < len(left) and seen < most_words:
@@ -237,7 +248,16 @@ def _merge(words, pairs, spellings, min_frequency, left, right, progress, most_w
 
 @numba.njit(cache=True)
 def _merge_in_word(words, word, pairs, first, second, new, step):
-    """Make one symbol of a pair wherever it occurs in a word."""
+    """Make one symbol of a pair wherever it occurs in a word.
+
+    Args:
+        words: all words.
+        word: number of the word.
+        pairs: pairs, whose totals change.
+        first, second: the symbols of the pair.
+        new: the symbol that they become.
+        step: number of the merge, see `_change`.
+    """
     symbols, count = words.symbols, words.counts[word]
     begin = place = words.bounds[word]
     end = begin + words.lengths[word]

@@ -111,6 +111,18 @@ def _write(data, offsets, counts, slots, hashes, longest, written):
 
     The longest piece is found with one hash that goes on byte by byte. Equal hashes of 64 bits
     count as equal pieces.
+
+    Args:
+        data: uint8, UTF-8 of the words.
+        offsets: int64 [words + 1] into `data`.
+        counts: int64 [words], how often each word is in the corpus.
+        slots: int32, hash table of pieces, -1 where free.
+        hashes: uint64 [pieces].
+        longest: bytes of the longest piece.
+        written: int32, room for the pieces of a word.
+
+    Returns:
+        See `write_words`.
     """
     lengths = np.zeros(len(offsets) - 1, np.int32)
     uses = np.zeros(len(hashes), np.int64)

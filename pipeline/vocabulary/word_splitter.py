@@ -126,7 +126,17 @@ class WordSplitter:
 
 @numba.njit(cache=True, nogil=True)
 def _split(data, offsets, rules, max_word_length, letters, bounds, state):
-    """Continue from `state` until the sentences end or the output is nearly full."""
+    """Split sentences until they end or the output is nearly full.
+
+    Args:
+        data: uint8, UTF-8 of the sentences.
+        offsets: int64 [sentences + 1] into `data`.
+        rules: the tables.
+        max_word_length: characters; longer words are only counted.
+        letters: uint8, set to the bytes of words.
+        bounds: int64, set to where words begin and end in `letters`.
+        state: int64 [6], where to go on, indexed by `_SENTENCE` and those after it; updated.
+    """
     actions, mapping_of, mapping_offsets, mapped, ascii_actions, ascii_letters = rules
     sentence, position, written, words, characters, too_long = state
     full = len(letters) - _MOST_MAPPED
@@ -196,7 +206,19 @@ def _end_word(max_word_length, bounds, progress):
 
 @numba.njit(cache=True, inline="always")
 def _take(source, position, width, action, max_word_length, letters, bounds, progress):
-    """Write a code point as a part of the word or, after that word's end, as one by itself."""
+    """Write a code point as a part of the word or, after that word's end, as one by itself.
+
+    Args:
+        source: uint8, where the code point is.
+        position: its first byte.
+        width: how many bytes it has.
+        action: WORD, ALONE or BORDER, which writes nothing.
+        max_word_length, letters, bounds: see `_split`.
+        progress: bytes and words written, characters of the current word, and words too long.
+
+    Returns:
+        `progress` after it.
+    """
     if action == WORD:
         written, words, characters, too_long = progress
         if characters < max_word_length:

@@ -130,6 +130,12 @@ def _normalize_row(
 ) -> np.float32:
     """Write the sums of a row with mean 0 and variance 1 to `normalized`.
 
+    Args:
+        row: the row.
+        hidden, change, keep, keep_scale, epsilon: see `sum_norm`.
+        shift: float32 [width], the bias.
+        normalized: float32 [width], written to.
+
     Returns:
         The inverse of their standard deviation.
     """

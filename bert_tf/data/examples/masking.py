@@ -223,6 +223,19 @@ def _mask_rows(
     target_ids,
     counts,
 ):
+    """Choose and hide targets in rows; see `mask_rows`.
+
+    Args:
+        ids: int32 [rows, length], targets are replaced.
+        begins: bool [rows, length], where words begin.
+        lengths: int32 [rows], tokens before the padding.
+        keys: uint64 [rows], seeds of the random numbers.
+        targets: int32 [rows], number of targets to choose.
+        tables: `never_masked`, `replacements` and `replacement_totals` of `MaskingRules`.
+        settings: id of [MASK], number of the way of masking, and words of the longest n-gram.
+        fractions: `mask_fraction` and `changed_fraction` of `MaskingRules`.
+        positions, target_ids, counts: arrays of `MaskedRows`, all 0, to fill.
+    """
     never_masked, replacements, replacement_totals = tables
     mask_id, masking, max_ngram_size = settings
     mask_fraction, changed_fraction = fractions
@@ -347,8 +360,13 @@ def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
 
     The loop ends: each pass removes an n-gram or a length, or draws a length again.
 
-    Arguments are those of `choose_words`, which describes `group`; the tokens of an n-gram share a
-    number, different n-grams do not. `max_size` is the number of words of the longest n-gram.
+    Args:
+        starts, ends: int32, result of `find_words`.
+        num_words: number of words.
+        num_targets: tokens to mark.
+        max_size: words of the longest n-gram.
+        group: see `choose_words`; the tokens of an n-gram share a number, different n-grams do not.
+        state: uint64 [1], state of the random numbers.
 
     Reference: `_masking_ngrams` in TF Model Garden's create_pretraining_data.py.
     """

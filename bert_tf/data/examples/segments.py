@@ -123,10 +123,21 @@ def mark_segments(pairs, is_reached):
 def _segment_pairs(
     sentence_offsets, document_offsets, keys, choices, capacity, probabilities, pairs
 ):
-    """Fill `pairs`; return those that were made, and the number of chunks left out.
+    """Cut documents into pairs; see `segment_pairs`.
 
     `first` and `last` are the first and last sentence of the chunk; sentences from `border` on are
     the rest. There are at most as many pairs as sentences, since each chunk uses up one at least.
+
+    Args:
+        sentence_offsets, document_offsets: those of `FlatDocuments`.
+        keys: uint64 [documents], seeds of the random numbers.
+        choices: low, own_low and own_high of `RandomNextChoices`, and its counts.
+        capacity: tokens of both segments of a full row, at most.
+        probabilities: of shorter chunks, of a random second segment, and of swapped segments.
+        pairs: PAIR [sentences], to fill.
+
+    Returns:
+        The pairs that were made, and the number of chunks left out.
     """
     short_seq_prob, random_next_prob, swap_prob = probabilities
     _, _, _, others = choices

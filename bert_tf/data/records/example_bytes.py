@@ -158,7 +158,21 @@ def _write_field_heads(out, at, lengths):
 
 @numba.njit(cache=True, nogil=True)
 def _write_feature(out, at, key, tags, lengths, values, counts, is_float):
-    """Write one feature of every row at its place; return the places after them."""
+    """Write one feature of every row at its place.
+
+    Args:
+        out: uint8, the bytes of all records.
+        at: int64 [rows], places in `out`.
+        key: uint8, name of the feature.
+        tags: uint8 [4], tags of the nested messages: the key and three that end with the values.
+        lengths: int64 [rows, 4], bytes of the messages.
+        values: int64 [rows, width]; for floats the bits of float32.
+        counts: int64 [rows], how many of the values are written.
+        is_float: whether a value takes four bytes; otherwise it is a varint.
+
+    Returns:
+        int64 [rows], the places after the features.
+    """
     after = np.empty_like(at)
     for row in range(len(at)):
         place = at[row]

@@ -96,11 +96,12 @@ def fold_texts(texts: pa.Array, *, with_symbols: bool = True) -> FoldedTexts:
     offsets, data = offsets_and_data(texts)
     # A word has two bytes with what separates it from the next, unless a text ends.
     capacity = int(offsets[-1] - offsets[0]) // 2 + len(texts)
-    words, starts = np.empty(capacity, np.uint64), np.empty(capacity, np.int32)
+    words = np.empty(capacity, np.uint64)
+    starts = np.empty(capacity, np.int32)
     text_words = np.zeros(len(texts) + 1, np.int64)
     table = _folding_table(with_symbols)
-    found = _fold(data, offsets, table, not with_symbols, words, starts, text_words)
-    return FoldedTexts(words[:found].copy(), starts[:found].copy(), text_words)
+    num_words = _fold(data, offsets, table, not with_symbols, words, starts, text_words)
+    return FoldedTexts(words[:num_words].copy(), starts[:num_words].copy(), text_words)
 
 
 def fold_block(block: DocumentBlock) -> FoldedBlock:
@@ -139,8 +140,21 @@ def _width_of_note(data, position, stop):
 
 @numba.njit(cache=True, nogil=True)
 def _fold(data, offsets, table, skips_notes, words, starts, text_words):
-    """Set hashes and begins of words, and where those of each text end; return their number."""
-    found = 0
+    """Find and hash the words of texts.
+
+    Args:
+        data: uint8, UTF-8 of the texts.
+        offsets: int64 [texts + 1] into `data`.
+        table: result of `_folding_table`.
+        skips_notes: whether numbers of notes and character references are no words.
+        words: uint64, set to the hashes of words.
+        starts: int32, set to the bytes where words begin.
+        text_words: int64 [texts + 1], set to the number of words up to the end of each text.
+
+    Returns:
+        The number of words.
+    """
+    num_words = 0
     for text in range(len(text_words) - 1):
         position, stop = offsets[text], offsets[text + 1]
         value = FNV_OFFSET_BASIS
@@ -154,27 +168,27 @@ def _fold(data, offsets, table, skips_notes, words, starts, text_words):
             if folded == _SKIPPED:
                 continue
             if in_word and (folded == _BETWEEN or folded >= _ALONE):
-                words[found] = mix64(value)
-                found += 1
+                words[num_words] = mix64(value)
+                num_words += 1
                 value = FNV_OFFSET_BASIS
                 in_word = False
             if folded == _BETWEEN:
                 continue
             if not in_word:
-                starts[found] = position - width
+                starts[num_words] = position - width
             value = (value ^ np.uint64(folded)) * GOLDEN_RATIO
             value ^= value >> np.uint64(32)
             if folded >= _ALONE:
-                words[found] = mix64(value)
-                found += 1
+                words[num_words] = mix64(value)
+                num_words += 1
                 value = FNV_OFFSET_BASIS
             else:
                 in_word = True
         if in_word:
-            words[found] = mix64(value)
-            found += 1
-        text_words[text + 1] = found
-    return found
+            words[num_words] = mix64(value)
+            num_words += 1
+        text_words[text + 1] = num_words
+    return num_words
 
 
 @numba.njit(cache=True, nogil=True)

@@ -134,6 +134,15 @@ def _sign(words, offsets, documents, factors, addends, minima, filled, bits):
     """Set minima and sketches of documents.
 
     A hash function is multiply-add modulo 2^32 of the upper half of a gram's hash.
+
+    Args:
+        words: uint64, hashes of the words of all documents.
+        offsets: int64 [all documents + 1] into `words`.
+        documents: int64 [documents], numbers of those to sign.
+        factors, addends: uint32 [NUM_HASHES], the hash functions.
+        minima: uint32 [documents, NUM_HASHES], all at their maximum before.
+        filled: [documents], number of filled bins, 0 before.
+        bits: uint64 [documents, words of a sketch], 0 before.
     """
     bins = np.full(_NUM_BINS, _EMPTY)
     for place, document in enumerate(documents):
