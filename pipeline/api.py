@@ -146,7 +146,8 @@ class Job:
 
     def _help(self) -> str:
         """Return the text of `help`: what the command does, and all its config keys."""
-        call, keys = self._call(), self._keys()
+        call = self._call()
+        keys = self._keys()
         function = self.name.replace("-", "_")
         needed = [field.name for _, field in keys if field.metadata["required"]]
         summary, _, listing = call.about.partition("\n\n\b\n")  # \b: a paragraph for click

@@ -103,7 +103,8 @@ def add_int8_graph(
         rows: to measure on; `CALIBRATION_ROWS` of them, from all over the file, calibrate it.
         metric: None, or one that engines do not measure, for the task's first.
     """
-    engine, written = int8_engine(entry), cast("QuantizableFormat", entry.load())
+    engine = int8_engine(entry)
+    written = cast("QuantizableFormat", entry.load())
     exact = cast("TokenIdsEngine", engine.load(folder, is_checked=True))
     texts = task.texts(rows)
     count = len(next(iter(texts.values())))

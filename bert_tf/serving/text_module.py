@@ -262,7 +262,8 @@ def checked_ids(
     """Return tokenized rows, once their shapes, of `rank` axes, and their ids fit the model."""
     tensors = _of_rank(given, dict.fromkeys(IDS_INPUTS, _IDS_AXES[rank]))
     shapes = [tf.shape(tensors[name]) for name in IDS_INPUTS]
-    length, longest = shapes[0][-1], config.max_position_embeddings
+    length = shapes[0][-1]
+    longest = config.max_position_embeddings
     bounds = zip(IDS_INPUTS, (config.vocab_size, 2, config.type_vocab_size), strict=True)
     checks = [
         tf.debugging.Assert(
@@ -290,7 +291,8 @@ def _in_range(name: str, values: tf.Tensor, below: int) -> tf.Operation:
 def _of_rank(
     given: Mapping[str, tf.Tensor], axes: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tf.Tensor]:
-    checks, tensors = [], {}
+    checks = []
+    tensors = {}
     for name, values in given.items():
         fed = tf.raw_ops.PlaceholderWithDefault(input=values, shape=tf.TensorShape(None))
         # Compared as text: the graph's optimizer computes ranks from declared shapes.

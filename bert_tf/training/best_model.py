@@ -70,7 +70,8 @@ class BestModel:
         def epoch_of(step: int) -> float | None:
             return round(step / steps_per_epoch, 4) if steps_per_epoch else None
 
-        best, top = notes["best"], notes.get(_TOP, {})
+        best = notes["best"]
+        top = notes.get(_TOP, {})
         is_by_loss = bool(top) and metric in best and best[metric] != top["value"]
         return cls(
             step=best["step"],

@@ -222,7 +222,8 @@ def _verify(path: str, *, err: bool) -> dict[str, Any]:
 
     outputs = require_manifest(path).get("outputs", [])
     differences = list(file_differences(Path(path), outputs, lambda size: True)) if outputs else []
-    size, files = sum(each["bytes"] for each in outputs), quantity(len(outputs), "file")
+    size = sum(each["bytes"] for each in outputs)
+    files = quantity(len(outputs), "file")
     verdict = f"OK, {files} unchanged ({shown_size(size)})"
     if differences:
         verdict = f"FAILED, {len(differences):,} of {files} changed or missing"

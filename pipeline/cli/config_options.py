@@ -171,7 +171,8 @@ def _heading(section: type[Section], field: dataclasses.Field) -> str:
 
 def _place(listed: tuple[type[Section], dataclasses.Field]) -> tuple[int, int]:
     """Sort by heading, then as the heading names the keys; arguments are first, the output last."""
-    heading, field = _heading(*listed), listed[1]
+    _, field = listed
+    heading = _heading(*listed)
     if heading == _COMMON:
         return 0, -1 if field.metadata["positional"] else int(field.name == "output")
     keys = [*_HEADINGS[heading].split(), field.name]
@@ -248,7 +249,8 @@ def _further_key(section: type[Section], field: dataclasses.Field) -> tuple[str,
     """Return the spelling of a key without a flag, with default and choices, and its meaning."""
     default = _shown(field.default)
     spelling = f"{section.section_name}.{field.name}" + (f"={default}" if default else "")
-    choices, doc = field.metadata["choices"] or (), field.metadata["doc"]
+    choices = field.metadata["choices"] or ()
+    doc = field.metadata["doc"]
     values = f"  {{{'|'.join(choices)}}}" if choices else ""
     if len(spelling + values) > _WIDEST_KEY:
         return spelling, f"{doc}: {', '.join(choices)}"

@@ -70,13 +70,12 @@ def check_request(
     """
     config = sections[0]
     may_be_none = isinstance(config, ScoreConfig) and config.update
-    inputs = (
-        each
+    faults = [
+        path_fault(reads, spelling, path)
         for section in sections
-        for each in _inputs(section)
-        if not (may_be_none and GLOB_MARK.search(each[2]) and not list_local(each[2]))
-    )
-    faults = [path_fault(reads, spelling, path) for spelling, reads, path in inputs]
+        for spelling, reads, path in _inputs(section)
+        if not (may_be_none and GLOB_MARK.search(path) and not list_local(path))
+    ]
     if any(faults):
         raise ConfigError(list(filter(None, faults)))
     for section in sections:
@@ -137,7 +136,8 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
 def _inputs(section: Section) -> Iterator[tuple[str, Reads, str]]:
     """Yield spelling on the command line, kind and path of each input."""
     for field in dataclasses.fields(section):
-        value, reads = getattr(section, field.name), field.metadata["reads"]
+        value = getattr(section, field.name)
+        reads = field.metadata["reads"]
         values = value if isinstance(value, tuple) else (value,)
         for number, each in enumerate(values):
             if isinstance(each, Section):
@@ -175,7 +175,8 @@ def _hub_hint(spelling: str, path: str) -> str | None:
 
 def _check_output(config: Section, *, overwrite: bool) -> None:
     """Refuse an output that is an input, has another kind of name, or is not of this command."""
-    field, output = fields_of(config)["output"], str(config.as_dict()["output"])
+    field = fields_of(config)["output"]
+    output = str(config.as_dict()["output"])
     if isinstance(config, EvaluateConfig):
         check_folder_name(output, "it makes a folder: leave out the extension, or end it with /")
     if isinstance(config, ScoreConfig) and table_format_by_name(output) is None:

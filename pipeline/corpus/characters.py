@@ -198,7 +198,11 @@ def valid_width(data, position, stop):
         return 1
     if lead < 0xC2 or lead > 0xF4:
         return 0
-    width = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    width = 4
+    if lead < 0xE0:
+        width = 2
+    elif lead < 0xF0:
+        width = 3
     if position + width > stop:
         return 0
     second = np.int64(data[position + 1])

@@ -131,7 +131,8 @@ def _without_drawn_lines(lines: DocumentLines) -> DocumentLines:
     line_documents = lines.line_documents
     if is_between.any():
         kept = np.flatnonzero(~is_between)
-        clean, line_documents = clean.select(kept), line_documents[kept]
+        clean = clean.select(kept)
+        line_documents = line_documents[kept]
     return dataclasses.replace(lines, clean=clean, line_documents=line_documents, evidence=evidence)
 
 
@@ -154,7 +155,8 @@ def _with_joined_lines(lines: DocumentLines) -> DocumentLines:
 
 
 def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
-    texts, is_border = raw.texts, None
+    texts = raw.texts
+    is_border = None
     if "html" in rules.cleaning:
         is_border = find_blank_lines(texts.data, texts.starts, texts.stops)
         texts = strip_markup(texts, paragraph_end=b" ")
@@ -287,7 +289,9 @@ def measure_documents(block: DocumentBlock) -> dict[str, np.ndarray]:
 @functools.cache
 def _letter_table() -> np.ndarray:
     def kind_of(character: str, category: str) -> int:
-        return _WHITE if character.isspace() else _LETTER if category[0] in "LM" else _OTHER
+        if character.isspace():
+            return _WHITE
+        return _LETTER if category[0] in "LM" else _OTHER
 
     return code_point_table(kind_of, _OTHER)
 

@@ -276,7 +276,8 @@ def _write_part(
 
 
 def _add_up(parts: Iterable[tuple[dict[str, Any], Samples]]) -> tuple[dict[str, Any], Samples]:
-    total, parts = vars(CorpusReport()), list(parts)
+    total = vars(CorpusReport())
+    parts = list(parts)
     for counts, _ in parts:
         total = {name: value + counts[name] for name, value in total.items()}
     return total, merge_samples(samples for _, samples in parts)

@@ -526,7 +526,8 @@ def _split_by_sentencex(
             data[begin:end].tobytes().decode("utf-8")
             for begin, end in zip(begins, ends, strict=True)
         )
-        paragraph, position = 0, begins[0]
+        paragraph = 0
+        position = begins[0]
         # Joined again, the segments are the text; but of the breaks between paragraphs, also
         # segments, one every 10,000 characters is missing (seen in 1.0.32).
         for part in segment(language, text):

@@ -48,7 +48,8 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
         part = pa.table(arrays)
         with aside.open("wb") as file, pa.ipc.new_file(file, part.schema) as writer:
             writer.write_table(part)
-    tokens, most = predicted[TEXT_TOKENS], plan.engine.max_seq_length
+    tokens = predicted[TEXT_TOKENS]
+    most = plan.engine.max_seq_length
     facts: dict[str, Any] = {
         Fact.KINDS: kinds_of(map(json.loads, rows)),
         Fact.TOKENS: int(tokens.sum()),
@@ -80,7 +81,8 @@ def read_parts(plan: ScoringPlan, table: ScoredTable) -> Iterator[tuple[BlockFil
     """
     for files in block_files(table, read_summary(table, plan), plan):
         # Local parts are mapped, so that only the pages in use are in memory.
-        part, is_remote = files.part, isinstance(files.part, RemotePath)
+        part = files.part
+        is_remote = isinstance(files.part, RemotePath)
         with pa.PythonFile(part.open("rb")) if is_remote else pa.memory_map(str(part)) as file:
             yield files, pa.ipc.open_file(file).read_all()
 
@@ -136,7 +138,8 @@ def write_output(path: str, plan: ScoringPlan, counts: ScoringCounts) -> None:
 
 
 def _write_parquet(path: Path, plan: ScoringPlan, counts: ScoringCounts) -> None:
-    stored, types = _stored_fields(plan), counts.types
+    stored = _stored_fields(plan)
+    types = counts.types
     # Columns of Parquet sources keep their types, which JSON has lost.
     fields = [stored.get(key) or pa.field(key, type_) for key, type_ in types.items()]
     vectors = [field for field in next(_parts(plan)).schema if field.name != ROW]

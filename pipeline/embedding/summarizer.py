@@ -101,7 +101,8 @@ def _cleaned(texts: Sequence[str]) -> _CleanText:
     codes = np.frombuffer(whole.encode("utf-32-le"), "<u4")
     kinds = cleaning_table()[codes]
     places = np.flatnonzero(kinds != REMOVE)
-    codes, is_blank = codes[places], kinds[places] == BLANK
+    codes = codes[places]
+    is_blank = kinds[places] == BLANK
     is_end = np.isin(codes, _LINE_ENDS)
     # A carriage return and a line feed are one line end.
     is_end[1:] &= ~((codes[1:] == _NEWLINE) & (codes[:-1] == _RETURN))

@@ -76,7 +76,8 @@ def _export(
     run_manifest: dict[str, Any],
     record: JobRecord,
 ) -> None:
-    entry, output = FORMATS[config.format], Path(config.output)
+    entry = FORMATS[config.format]
+    output = Path(config.output)
     best = BestModel.of_manifest(run_manifest)
     with record.stage("load"):
         trained = dataclasses.replace(

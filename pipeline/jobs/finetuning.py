@@ -169,7 +169,8 @@ def _report_doubts(config: FinetuneConfig, result: FinetuningResult, record: Job
     metric = config.selection_metric
     doubts = list(learning_doubts(result))
     # Without evaluation rows, nothing can be compared, and only learning decides.
-    comparison, is_useful = compared(result, metric), not doubts
+    comparison = compared(result, metric)
+    is_useful = not doubts
     if comparison is not None:
         # A model that beats the baseline is useful, even if its losses looked bad.
         is_useful = comparison.is_better

@@ -95,7 +95,8 @@ def refuse_unknown(unknown: int, tokens: int, config: PreprocessConfig, *, limit
 
 
 def _preprocess_figures(counts: Counts, config: PreprocessConfig) -> dict[str, float]:
-    tokens, examples = counts["tokens"], sum(counts["examples"].values())
+    tokens = counts["tokens"]
+    examples = sum(counts["examples"].values())
     parts = {
         "reached_fraction": ("tokens_reached", tokens),
         "truncation_fraction": ("truncations", examples),

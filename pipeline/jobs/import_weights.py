@@ -42,7 +42,8 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
         task = directory.task if found is None else found.settings()
         with record.stage("convert"):
             write_imported(directory, config.output, task=task)
-        positions, entries = after.max_position_embeddings, after.vocab_size - before.vocab_size
+        positions = after.max_position_embeddings
+        entries = after.vocab_size - before.vocab_size
         if positions > before.max_position_embeddings:
             record.console.info(
                 f"positions: {before.max_position_embeddings} interpolated to {positions}; train "

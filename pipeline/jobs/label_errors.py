@@ -67,7 +67,8 @@ def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
 
 
 def _write(record: JobRecord, config: LabelErrorsConfig, errors: LabelErrors) -> None:
-    output, results = Path(config.output), errors.results
+    output = Path(config.output)
+    results = errors.results
     doubted = output / "label_errors.csv"
     write_doubted_rows(doubted, errors.doubted, errors.inputs)
     corrections = output / CORRECTIONS

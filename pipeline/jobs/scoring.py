@@ -167,7 +167,8 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
 
 def _update(job: Scoring, check_held: Callable[[], None]) -> dict[str, Any]:
     """Score the tables of a folder that are new or have changed; return the manifest."""
-    console, folder = job.options.console, path_of(job.config.output)
+    console = job.options.console
+    folder = path_of(job.config.output)
     before = None if job.options.overwrite else manifest_before(folder)
     if before is not None:
         check_made_by(job.config.output, before, job.spec.command)
@@ -394,7 +395,8 @@ class Scoring(TableJob):
         sets = plan.columns.label_sets
         if sets is None:
             return
-        rows, empty = max(counts.rows_scored, 1), counts.sums[Fact.SETS_EMPTY]
+        rows = max(counts.rows_scored, 1)
+        empty = counts.sums[Fact.SETS_EMPTY]
         size = counts.sums[Fact.SET_LABELS] / rows
         record.counts[Fact.SETS_EMPTY.value] = empty
         record.metrics["mean_label_set"] = round(size, 4)

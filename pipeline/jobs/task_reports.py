@@ -131,7 +131,8 @@ class RejectsCheck:
             rows = row_counts(source)["rows_in"]
             warn_of_rejects(self.console, source.rejects, rows, source.source)
         for source in sources:
-            rejected, rows = len(source.rejects), row_counts(source)["rows_in"]
+            rejected = len(source.rejects)
+            rows = row_counts(source)["rows_in"]
             if self.limit is None or not self.limit.is_exceeded(rejected, rows):
                 continue
             tally = RejectTally(source.rejects)

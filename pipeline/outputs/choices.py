@@ -63,7 +63,8 @@ def _kept(config: Section, saved: Mapping[str, Any], notes: Mapping[str, Any]) -
         saved: values of the output's config.
         notes: say which keys of the saved config were chosen.
     """
-    former, keys = former_defaults(config), open_keys(config)
+    former = former_defaults(config)
+    keys = open_keys(config)
     if CHOSEN in notes:
         return {key: saved[key] for key in keys if key in notes[CHOSEN]}
     return {key: former[key] for key in keys if saved.get(key, former[key]) == former[key]}

@@ -50,7 +50,8 @@ def filling_folder(
         UsageError: the folder was not made by this tool, or contains an unfinished run with another
             config or from other inputs.
     """
-    folder, overwrite = spec.open_folder(), options.overwrite
+    folder = spec.open_folder()
+    overwrite = options.overwrite
     place, path = folder.place, folder.path
     remove_leftovers(path, JOB_FILES)  # of a run that ended before its marker was there
     content = folder.content()

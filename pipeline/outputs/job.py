@@ -284,7 +284,8 @@ def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:
         number = value
         is_mapping = isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
         if is_mapping and "rows_out" in value:
-            name, number = f"{name} rows", value["rows_out"]
+            name = f"{name} rows"
+            number = value["rows_out"]
         elif is_mapping:
             number = sum(value.values())
         if isinstance(number, int) and not isinstance(number, bool) and number:

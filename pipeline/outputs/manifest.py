@@ -133,7 +133,8 @@ def check_files(output: str | Path, names: Collection[str] = ()) -> None:
     Raises:
         InputError: a file differs.
     """
-    output, alternative = path_of(output), ""
+    output = path_of(output)
+    alternative = ""
     made = (read_manifest(output) or {}).get("outputs", [])
     if output.is_dir():
         sums = [(output / each["path"], each["sha256"]) for each in made if each["path"] in names]

@@ -131,7 +131,8 @@ def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output"
 
 def _check_no_change(path: str, place: OutputPlace, flag: str) -> None:
     """Raise UsageError if an output, or a file beside it, would change an input."""
-    source, output = path_of(path).resolve(), place.path.resolve()
+    source = path_of(path).resolve()
+    output = place.path.resolve()
     if output == source or output in source.parents:
         raise UsageError(
             f"{flag} {place.output}: is or contains the input {path}, which it would replace; "

@@ -66,9 +66,11 @@ def option_words(config: Section, names: Iterable[str], *, section: str) -> list
     Returns:
         The words of a command line, not quoted yet.
     """
-    words, fields = [], fields_of(config)
+    words = []
+    fields = fields_of(config)
     for name in names:
-        field, value = fields[name], getattr(config, name)
+        field = fields[name]
+        value = getattr(config, name)
         if value == field.default:
             continue
         if field.metadata["advanced"]:

@@ -71,7 +71,8 @@ def artifact_page(path: str, *, samples: int) -> str:
     if is_foreign_model(path):
         return _html(foreign_headline(path), model_sections(Path(path), {}))
     manifest = require_manifest(path)
-    command, style = manifest.get("command"), ""
+    command = manifest.get("command")
+    style = ""
     if command in ("train", "finetune"):
         style = plots_style(1)
     kind = "warning" if command in ("vocab", "preprocess", "train") else "note"

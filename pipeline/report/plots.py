@@ -163,7 +163,8 @@ def scatter_plot(plot: PlotSection) -> str:
 
 def histogram_plot(section: HistogramSection) -> str:
     """Return SVG with the classes `axis`, `grid`, `bar` and `part`; bars are named by a title."""
-    size, most = len(section.counts), max(int(section.counts.max()), 1)
+    size = len(section.counts)
+    most = max(int(section.counts.max()), 1)
     frame = _BARS_FRAME(x_bounds=(0.0, float(size)), y_bounds=(0.0, 1.05 * most))
     edges = frame.across(np.arange(size + 1.0))
     # Bars have a gap between them unless they are too narrow for one.

@@ -28,7 +28,8 @@ def verdict(manifest: Mapping[str, Any]) -> str | None:
 
     None if there is no comparison, or if the notes of the run say already that it is no better.
     """
-    compared, is_noted = manifest.get("baseline"), bool(manifest.get("notes"))
+    compared = manifest.get("baseline")
+    is_noted = bool(manifest.get("notes"))
     if isinstance(compared, Mapping):
         if is_noted and not compared["is_better"]:
             return None

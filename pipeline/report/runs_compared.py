@@ -152,7 +152,8 @@ def _table(
     words = {True: "the same", False: "others", None: "not known"}
     for each, is_same in zip(others, has_same_rows, strict=True):
         cells: list[Any] = [None, None, ""]
-        if is_same and (changed := _compare(best, each)) is not None:
+        changed = _compare(best, each) if is_same else None
+        if changed is not None:
             cells = [changed.gained, changed.lost, changed.shown()]
         measured = shown_measure(each.value, each.error)
         rows.append([each.run.name, measured, words[is_same], *cells])
@@ -188,7 +189,8 @@ class Changed:
     def shown(self) -> str:
         """Write the difference with its error, and whether it is clear."""
         steps = self.one.astype(np.float64) - self.other
-        difference, number = float(steps.mean()), len(steps)
+        difference = float(steps.mean())
+        number = len(steps)
         error = float(steps.std(ddof=1) / np.sqrt(number)) if number > 1 else 0.0
         if not self.gained + self.lost:
             return "none"

@@ -68,7 +68,8 @@ def vectors_sections(
 
 
 def _tiles(manifest: Mapping[str, Any], shape: tuple[int, ...] | None) -> dict[str, str]:
-    counts, settings = manifest.get("counts", {}), manifest.get("embedding") or {}
+    counts = manifest.get("counts", {})
+    settings = manifest.get("embedding") or {}
     tiles = {}
     if shape is not None:
         tiles = {"vectors": f"{shape[0]:,}", "dimensions": f"{shape[1]:,}"}

@@ -141,7 +141,8 @@ def check_tables(plan: ScoringPlan, console: Console) -> None:
             is_shown = True
         report(table.source, judge(values, ROW_DETECTORS), console)
     if len(empty) == len(plan.tables) and not plan.may_be_empty:
-        raise empty[0][1]
+        _, first_error = empty[0]
+        raise first_error
     for table, _ in empty:
         console.warn(f"{table.source}: has no rows")
 
@@ -254,7 +255,8 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     except NoRowsError as error:
         if len(plan.tables) == 1 and not plan.may_be_empty:
             raise
-        header, keys = error.header, dict.fromkeys(error.columns)
+        header = error.header
+        keys = dict.fromkeys(error.columns)
     summary = TableSummary(
         blocks=number,
         rows_in=rows_in,
@@ -399,7 +401,8 @@ def _input_values(block: TableBlock, plan: ScoringPlan, sources: Sources) -> dic
 
 def _rejected_rows(block: TableBlock) -> list[tuple[str, dict[str, Any]]]:
     """Return rejected rows and their cells; those of an empty row for what is no row."""
-    empty, cells = "{}", dict[str, Any]()
+    empty = "{}"
+    cells = dict[str, Any]()
     if block.header is not None:
         width = len(block.columns) + block.header.empty_columns
         empty = block.header.delimiter * (width - 1)

@@ -263,8 +263,9 @@ def choose_rows(margins: np.ndarray, vectors: np.ndarray, number: int) -> list[i
         if waiting and waiting[0] < best:
             heapq.heappush(waiting, best)
             continue
-        chosen.append(best[1])
-        nearest = np.maximum(nearest, directions @ directions[best[1]])
+        _, row = best
+        chosen.append(row)
+        nearest = np.maximum(nearest, directions @ directions[row])
     return chosen
 
 

@@ -51,7 +51,8 @@ def part_line(
     Raises:
         UnwritableRowError: a cell cannot stand in TSV, or a tag in CoNLL columns.
     """
-    output_format, is_same = table.output_format, table.source_format == table.output_format
+    output_format = table.output_format
+    is_same = table.source_format == table.output_format
     if table.source_format == CONLL:
         (tags,) = predictions.values()
         return _sentence_lines(raw, tags)

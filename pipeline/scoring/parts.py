@@ -182,8 +182,8 @@ def _facts_of(
     if (table.source_format, table.output_format) == ("jsonl", "parquet"):
         rejected = [raw for raw, _ in block.rejected_rows]
         facts[Fact.KINDS] = kinds_of(map(json.loads, [*block.raw_rows, *rejected]))
-    if plan.decision is not None and plan.decision[1] in scored.predicted:
-        counts, _ = np.histogram(scored.predicted[plan.decision[1]], SCORE_BINS, (0.0, 1.0))
+    if plan.decision is not None and plan.decision.score in scored.predicted:
+        counts, _ = np.histogram(scored.predicted[plan.decision.score], SCORE_BINS, (0.0, 1.0))
         facts[Fact.SCORES] = counts.tolist()
     if plan.drift is not None and added:
         facts[Fact.DRIFT] = drift_counts(plan, plan.drift, scored).as_json()

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 from bert_tf.base.errors import NoRowsError, UsageError
 from bert_tf.config.bert_file import read_task
@@ -42,6 +42,13 @@ from pipeline.scoring.tables import CONLL, ScoredTable, list_tables
 WEIGHTS = "model.safetensors"
 _SHOWN = 30  # least certain rows on the page
 _SAMPLE_ROWS = 100  # that tell whether lists of words are in them
+
+
+class Decision(NamedTuple):
+    """Names of the predicted label of a task and of its probability."""
+
+    label: str
+    score: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,7 +89,7 @@ class ScoringPlan:
         drift: what rows are compared with; None for nothing.
         marked: rows that are looked at again when all are scored; None for none.
         label_next: how many of those to choose; None to write all rows.
-        decision: names of the predicted label and of its probability; None for other tasks.
+        decision: of tasks that choose one label; None for other tasks.
         explains: whether the predictions of those are explained.
         dialect: how the inputs are written.
         folder: where relative paths of inputs begin; a worker may have another working folder.
@@ -106,7 +113,7 @@ class ScoringPlan:
     marked: MarkedRows | None = None
     label_next: int | None = None
     explains: bool = False
-    decision: tuple[str, str] | None = None
+    decision: Decision | None = None
     dialect: TableDialect = PLAIN
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
 
@@ -287,9 +294,9 @@ def _marked_rows(config: ScoreConfig, declared: ServedTaskDeclaration) -> Marked
     return MarkedRows.least_certain_of(declared, most, flag="--label-next", model=config.model)
 
 
-def _decision(declared: ServedTaskDeclaration) -> tuple[str, str] | None:
+def _decision(declared: ServedTaskDeclaration) -> Decision | None:
     decided = (field for field in declared.predictions if field.decided_by is not None)
-    return next(((field.name, str(field.decided_by)) for field in decided), None)
+    return next((Decision(field.name, str(field.decided_by)) for field in decided), None)
 
 
 def _drift_reference(config: ScoreConfig) -> DriftReference | None:

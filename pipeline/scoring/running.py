@@ -67,8 +67,9 @@ class RowsLine:
         total = max(done[Progress.TABLE_ROWS], rows)
         parts = [f"{rows:,} of {quantity(total, 'row')}" if is_counted else quantity(rows, "row")]
         speed = 0.0
-        if self._first is not None and seconds > self._first[0]:
-            speed = (new - self._first[1]) / (seconds - self._first[0])
+        begun, earlier = self._first or (seconds, new)
+        if seconds > begun:
+            speed = (new - earlier) / (seconds - begun)
         if speed:
             parts.append(f"{speed:,.1f} rows/s")
         padded = done[Progress.PADDED_TOKENS]
@@ -146,7 +147,8 @@ class TableJob:
         raise NotImplementedError
 
     def _make(self, record: JobRecord) -> None:
-        console, rejects = record.console, rejects_path(self.config.output)
+        console = record.console
+        rejects = rejects_path(self.config.output)
         (model,) = (each for each in record.identity["inputs"] if each["key"] == "model")
         plan = self.plan.of_model(model["sha256"])
         # Parts of another run would be taken for finished ones.

@@ -146,7 +146,8 @@ def marked_text(text: str, spans: Iterable[Span]) -> str:
     """
     chosen = sorted(spans)
     hues = _hues({name for _, _, name in chosen})
-    pieces, place = [], 0
+    pieces = []
+    place = 0
     for start, end, name in chosen:
         if not place <= start < end <= len(text):
             continue
@@ -262,7 +263,8 @@ def _marked_spans(records: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any
             text[start:end] == record.get("text", text[start:end])
             for (start, end, _), record in zip(spans, records, strict=True)
         ):
-            return marked_text(text, [span for span in spans if span[2] != _OUTSIDE])
+            inside = [(start, end, name) for start, end, name in spans if name != _OUTSIDE]
+            return marked_text(text, inside)
     return ""
 
 

@@ -165,7 +165,8 @@ def _words_as_symbols(data, offsets, symbol_of):
     kept = np.empty(len(offsets) - 1, np.int64)
     found = 0
     for word in range(len(offsets) - 1):
-        position, written = np.int64(offsets[word]), bounds[found]
+        position = np.int64(offsets[word])
+        written = bounds[found]
         further = 0
         while position < offsets[word + 1]:
             code_point, width = decode(data, position)

@@ -330,7 +330,8 @@ def _symbol_of(spellings, first, second, next_symbol):
 def _pop_best(pairs, min_frequency):
     """Take the pair with the highest total off the heap; -1 if none is frequent enough."""
     while pairs.sizes[_HEAP] > 0:
-        total, pair = pairs.heap_totals[0], np.int64(pairs.heap_pairs[0])
+        total = pairs.heap_totals[0]
+        pair = np.int64(pairs.heap_pairs[0])
         _drop_top(pairs)
         if total < min_frequency:
             return np.int64(-1)

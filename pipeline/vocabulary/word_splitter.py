@@ -120,7 +120,8 @@ class WordSplitter:
             yield letters, bounds[: words + 1]
             begun = letters[bounds[words] : written].copy()  # a word that is not at its end yet
             letters[: len(begun)] = begun
-            state[_WORDS], state[_WRITTEN] = 0, len(begun)
+            state[_WORDS] = 0
+            state[_WRITTEN] = len(begun)
         self.too_long += int(state[_TOO_LONG])
 
 

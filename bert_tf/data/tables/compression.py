@@ -111,7 +111,8 @@ def unpack(stream: BinaryIO, compression: str, place: int = 0) -> Iterator[tuple
     """
     begin, step_bytes, magic = _DECOMPRESSORS[compression]
     member: Any = None  # the one that is read; None between two
-    start, is_first = place, True
+    start = place
+    is_first = True
     while data := stream.read(READ_AHEAD_BYTES):
         stored = memoryview(data)
         place += len(data)
@@ -120,7 +121,8 @@ def unpack(stream: BinaryIO, compression: str, place: int = 0) -> Iterator[tuple
                 stored = memoryview(bytes(stored).lstrip(b"\0"))
                 if not stored:
                     break
-                member, start = begin(), place - len(stored)
+                member = begin()
+                start = place - len(stored)
             step = stored[:step_bytes]
             try:
                 yield from ((start, part) for part in _parts(member, step))

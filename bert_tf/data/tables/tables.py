@@ -238,14 +238,15 @@ def table_format(path: str | Path) -> str:
     format_name = table_format_by_name(str(path))
     if Path(path).is_dir():
         raise UsageError(f"{path}: is a folder; give a file in it")
-    if format_name is None and (advice := spreadsheet_advice(str(path))) is not None:
+    if format_name is not None:
+        return format_name
+    advice = spreadsheet_advice(str(path))
+    if advice is not None:
         raise UsageError(advice)
-    if format_name is None:
-        raise UsageError(
-            f"{path}: format unknown; the name must end in {', '.join(TABLE_FORMATS)}, "
-            f"all but .parquet optionally followed by {', '.join(COMPRESSIONS)}"
-        )
-    return format_name
+    raise UsageError(
+        f"{path}: format unknown; the name must end in {', '.join(TABLE_FORMATS)}, "
+        f"all but .parquet optionally followed by {', '.join(COMPRESSIONS)}"
+    )
 
 
 def fixed_columns(path: str | Path, opener: Opener = open_local) -> tuple[str, ...]:
@@ -531,7 +532,8 @@ def read_table(
 
 def _taken(rows: Iterator[ParsedRow], most: int) -> list[ParsedRow]:
     """Take the next rows: at most `most`, fewer where they are long."""
-    taken, characters = [], 0
+    taken = []
+    characters = 0
     for row in rows:
         taken.append(row)
         characters += len(row[1])

@@ -41,7 +41,8 @@ def postgres_array(text: str) -> list[str] | None:
             return None
         quoted, bare, after = match.groups()
         items.append(bare if quoted is None else re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
-        place, goes_on = match.end(), after == ","
+        place = match.end()
+        goes_on = after == ","
     return items
 
 

@@ -373,7 +373,8 @@ class QuestionAnswerer(TextModule):
         self._rules = rules
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
-        lengths, contexts = self._lengths, texts["context"]
+        lengths = self._lengths
+        contexts = texts["context"]
         question_tokens = self.tokenizer.tokenize(texts["question"])[:, : lengths.max_query_length]
         tokens, starts, ends = self.tokenizer.tokenize_with_offsets(contexts)
         rows = window_rows(

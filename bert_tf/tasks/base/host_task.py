@@ -232,7 +232,8 @@ class TableHost(HostTask):
     def predict(
         self, rows: HostRows, columns: Mapping[str, Sequence[Any]], reduced: dict[str, np.ndarray]
     ) -> dict[str, Any]:
-        logits, owners = reduced["logits"], rows.sequences.owners
+        logits = reduced["logits"]
+        owners = rows.sequences.owners
         lost_tokens = rows.sequences.lost_tokens
         assert lost_tokens is not None
         if owners is not None:

@@ -276,7 +276,8 @@ def doubling_histogram(
     ]
     ticks = [f"{begin:,}" for begin in begins.tolist()]
     if len(counts) == most:
-        names[-1], ticks[-1] = f"{begins[-2]:,} and more", ""
+        names[-1] = f"{begins[-2]:,} and more"
+        ticks[-1] = ""
     return HistogramSection(
         title=title,
         x_title=x_title,

@@ -202,7 +202,8 @@ class ClassificationTask(LabelTask):
         }
 
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
-        gold, chosen = self.gold(table), predicted["predicted_label"]
+        gold = self.gold(table)
+        chosen = predicted["predicted_label"]
         return classification_metrics(self.label_numbers(gold), self.label_numbers(chosen))
 
     def baseline(self, train: Table, evaluation: Table) -> Baseline:
@@ -332,7 +333,8 @@ def rejecting_bad_weights(table: Table, column: str) -> Table:
     Raises:
         RowsRejected: no row is left.
     """
-    reason, advice = "weight is not a number from 0", f"is {column!r} the column of weights?"
+    reason = "weight is not a number from 0"
+    advice = f"is {column!r} the column of weights?"
     return reject_cells(table, column, _is_weight, reason=reason, shown=repr, advice=advice)
 
 

@@ -38,7 +38,9 @@ class NumberingTokenizer:
         texts: all texts, in the order in which they were tokenized.
     """
 
-    cls_id, sep_id, mask_id = range(len(_SPECIALS))
+    cls_id = _SPECIALS.index("[CLS]")
+    sep_id = _SPECIALS.index("[SEP]")
+    mask_id = _SPECIALS.index("[MASK]")
 
     def __init__(self, tokenizer: HostTokenizer):
         self._tokenizer = tokenizer

@@ -43,7 +43,8 @@ class FillMaskTask(MaskedLMTask):
     @classmethod
     def of_pretrained(cls, directory: ModelDirectory, config: FillMaskConfig) -> Self:
         cls.check_head(directory)
-        source, number = f"the vocabulary of {directory.path}", directory.config.vocab_size
+        source = f"the vocabulary of {directory.path}"
+        number = directory.config.vocab_size
         words: tuple[str, ...] = ()
         if config.candidates is not None:
             tokenizer = HostTokenizer(directory.vocab, lowercase=directory.lowercase)
@@ -53,7 +54,8 @@ class FillMaskTask(MaskedLMTask):
                 unk_id=tokenizer.unk_id,
                 most_tokens=min(MOST_TOKENS, directory.config.max_position_embeddings - 2),
             )
-            source, number = config.candidates, len(words)
+            source = config.candidates
+            number = len(words)
         if config.top_k > number:
             raise UsageError(
                 f"--top-k {config.top_k}: {source} has {number} entries; use at most that"

@@ -192,7 +192,8 @@ def best_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float | None:
     f1 = 2 * right / (np.arange(1, len(order) + 1) + gold.sum())
     following = np.append(falling[1:], 0.0)
     is_cut = np.append(falling[:-1] > falling[1:], True)
-    thresholds, f1 = (falling + following)[is_cut] / 2, f1[is_cut]
+    thresholds = (falling + following)[is_cut] / 2
+    f1 = f1[is_cut]
     best = thresholds[f1 == f1.max()]
     return float(best[np.abs(best - DEFAULT_THRESHOLD).argmin()])
 
@@ -222,5 +223,6 @@ def thresholds_by_label(probabilities: np.ndarray, gold: np.ndarray) -> tuple[fl
 
 def row_f1(gold: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """Return F1 of each row's labels, 1 if there are none and none are predicted; float [rows]."""
-    right, of_both = (gold & chosen).sum(axis=1), gold.sum(axis=1) + chosen.sum(axis=1)
+    right = (gold & chosen).sum(axis=1)
+    of_both = gold.sum(axis=1) + chosen.sum(axis=1)
     return np.divide(2 * right, of_both, out=np.ones(len(gold)), where=of_both > 0)

@@ -240,7 +240,8 @@ class MultiLabelTask(LabelTask):
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         if self.thresholds == FIXED:
             return self
-        probabilities, gold = sigmoid(reduced["logits"]), data.targets["labels"]
+        probabilities = sigmoid(reduced["logits"])
+        gold = data.targets["labels"]
         if self.thresholds == GLOBAL:
             found: tuple[float, ...] = (global_threshold(probabilities, gold),)
         else:

@@ -41,8 +41,10 @@ def gold_choice_logits(data: TaskData) -> Callable[[np.ndarray], dict[str, np.nd
         A function from int [n] to `logits`, float32 [n, choices], `FAR_BELOW` where a row has no
         choice.
     """
-    rows, right = cast(GroupedRows, data.rows), data.targets["right"]
-    keys, offsets = sequence_keys(rows), rows.group_offsets
+    rows = cast(GroupedRows, data.rows)
+    right = data.targets["right"]
+    keys = sequence_keys(rows)
+    offsets = rows.group_offsets
 
     def outputs(chosen: np.ndarray) -> dict[str, np.ndarray]:
         places = offsets[chosen, None] + np.arange(rows.sequences_per_row)

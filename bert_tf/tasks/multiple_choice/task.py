@@ -302,7 +302,8 @@ def sections(
     task: MultipleChoiceTask, source: ChoiceRows, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
     """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
-    right, chosen = source.right, np.asarray(predicted["predicted_choice"])
+    right = source.right
+    chosen = np.asarray(predicted["predicted_choice"])
     measures: dict[str, tuple[Any, np.ndarray]] = {
         "accuracy": ("fraction", right == chosen),
         "by chance": ("fraction", 1.0 / source.counts),

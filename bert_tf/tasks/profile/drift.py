@@ -288,10 +288,12 @@ class DriftReference:
         order = order[np.argsort(chances[order], kind="stable")]
         names = self._names(vocab) if len(order) else []
         if len(order):
-            first, share = order[0], float(shares[order[0]])
+            first = order[0]
+            share = float(shares[order[0]])
             known = int(old[first]), int(old_rows[first])
         else:  # of what no training row has, by the strictest of the tests
-            first, share = int(levels.argmin()), SHOWN_CHANGE
+            first = int(levels.argmin())
+            share = SHOWN_CHANGE
             known = 0, int(old_rows[first])
         needed = _rows_to_see(share, known, float(levels[first]))
         if len(order):  # of rows with one label, that many more rows are needed in all

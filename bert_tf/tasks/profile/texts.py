@@ -128,7 +128,8 @@ class TextProfile:
         if not all(halves):
             return None
         looked_at, counted = (tokenizer.tokenize_texts(half) for half in halves)
-        size, unknown = len(tokenizer.vocab), tokenizer.unk_id
+        size = len(tokenizer.vocab)
+        unknown = tokenizer.unk_id
         measures = TextMeasures.of(looked_at, vocab_size=size, unknown=unknown)
         return cls(measures=measures, rows=len(halves[1]), counts=measures.counts(counted))
 

@@ -92,7 +92,8 @@ def sections(
     results: TaskResults,
 ) -> Iterator[Section]:
     """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
-    golds, answers = source.golds, predicted["predicted_answer"]
+    golds = source.golds
+    answers = predicted["predicted_answer"]
     exact, f1 = question_scores(answers, golds, version_2=not all(golds))
     probabilities = np.asarray(predicted["predicted_score"], np.float64)
     measures: _Measures = {
@@ -143,7 +144,8 @@ def _wrong_answers(
         contexts: of each question.
         f1: float64 [questions], 0 to 1.
     """
-    golds, answers = source.golds, predicted["predicted_answer"]
+    golds = source.golds
+    answers = predicted["predicted_answer"]
     probabilities = np.asarray(predicted["predicted_score"], np.float64)
     shown = [
         _shown_context(context, _marks(context, listed, place))

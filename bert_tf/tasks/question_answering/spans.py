@@ -174,7 +174,8 @@ def choose_answers(
         The outputs of `QuestionAnswerer` by name, [questions].
     """
     number = len(null)
-    question, score = candidates.question, candidates.score.astype(np.float64)
+    question = candidates.question
+    score = candidates.score.astype(np.float64)
     begins = tokens.offsets[context_index[question]]
     starts = tokens.first_characters[begins + candidates.first]
     ends = tokens.last_characters[begins + candidates.last]

@@ -70,7 +70,8 @@ def regression_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str, flo
     Args:
         gold, predicted: float [rows], at least one row.
     """
-    gold, predicted = gold.astype(np.float64), predicted.astype(np.float64)
+    gold = gold.astype(np.float64)
+    predicted = predicted.astype(np.float64)
     squares = np.square(predicted - gold)
     mse = float(squares.mean())
     variance = float(gold.var()) if np.ptp(gold) else 0.0

@@ -96,13 +96,16 @@ def finetune(
     strategy = make_strategy(config.strategy, config.tpu_address, console)
     init = read_model_directory(config.init)
     arithmetic = finetuning_arithmetic(config, init, strategy=strategy, console=console)
-    policy, writes = arithmetic.precision.policy, is_chief(strategy)
+    policy = arithmetic.precision.policy
+    writes = is_chief(strategy)
     console.info(*init.notes)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
     task, read = read_rows(config, init, tokenizer, console, check)
-    rows, loss = read, FinetuningLoss(task)
+    rows = read
+    loss = FinetuningLoss(task)
     if config.teaching is not None:
-        student, teacher = task.as_student(), Path(config.output) / "teacher"
+        student = task.as_student()
+        teacher = Path(config.output) / "teacher"
         keeper = SoftLabels(config.teaching, teacher, policy=policy, writes=writes, console=console)
         soft = keeper.added(student, read.train, read.unlabeled, tokenizer)
         rows = dataclasses.replace(read, train=soft)
@@ -121,7 +124,8 @@ def finetune(
     model = build_model(
         config, task, subset.directory, policy=policy, strategy=strategy, console=console
     )
-    parts, precision = strategy.num_replicas_in_sync * arithmetic.shards, arithmetic.precision
+    parts = strategy.num_replicas_in_sync * arithmetic.shards
+    precision = arithmetic.precision
     inputs = make_inputs(config, task, rows.train, parts=parts, precision=precision, pad_id=pad_id)
     console.warn(*too_few_steps(config, inputs, len(rows.train.rows)))
     keep_arithmetic(config, arithmetic)
@@ -172,7 +176,8 @@ def _finish(
         writes: whether this process writes the run.
         console: receives the measures.
     """
-    best, results = training.notes["best"], None
+    best = training.notes["best"]
+    results = None
     if read.evaluation is not None and writes:
         task, results = measure_best(config.output, read, console)
         best = {"step": best["step"], **results.metrics}

@@ -199,7 +199,8 @@ def _held_out(
     Raises:
         InputError: there are too few, and an option needs evaluation.
     """
-    fraction, groups = config.eval_fraction, task.groups(source)
+    fraction = config.eval_fraction
+    groups = task.groups(source)
     chosen = held_out_rows(groups, fraction)
     if np.count_nonzero(chosen) >= LEAST_HELD_OUT:
         return chosen

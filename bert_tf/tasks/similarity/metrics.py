@@ -229,7 +229,8 @@ def cosent(scores: np.ndarray, similarities: np.ndarray, *, scale: float) -> flo
     from scipy.special import logsumexp
 
     order = np.argsort(scores, kind="stable")
-    scores, terms = scores[order], scale * similarities[order].astype(np.float64)
+    scores = scores[order]
+    terms = scale * similarities[order].astype(np.float64)
     # For each place, the log of the sum of exp(-term) from there on.
     tails = np.append(np.logaddexp.accumulate(-terms[::-1])[::-1], -np.inf)
     higher = np.searchsorted(scores, scores, side="right")

@@ -30,7 +30,8 @@ def gold_tag_logits(data: TaskData, labels: int) -> Callable[[np.ndarray], dict[
     Returns:
         A function from int [n] to `logits`, float32 [n, length, labels].
     """
-    rows, tags = data.rows, data.token_targets["tag"]
+    rows = data.rows
+    tags = data.token_targets["tag"]
 
     def outputs(chosen: np.ndarray) -> dict[str, np.ndarray]:
         lengths = rows.lengths[chosen]

@@ -172,7 +172,8 @@ def gold_labels(texts: TaggedTexts, scheme: str) -> GoldLabels:
     if texts.has_words:
         numbers: dict[str, int] = {}
         spans = entity_spans(code_tags(texts.tags, scheme, numbers), texts.offsets)
-        names, marks = list(numbers), spans.first
+        names = list(numbers)
+        marks = spans.first
         labels = [names[kind] for kind in spans.kinds.tolist()]
     return GoldLabels(
         labels=labels,

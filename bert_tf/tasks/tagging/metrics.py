@@ -120,7 +120,8 @@ def _entities(
     found: TaggedWords, scheme: str, numbers: dict[str, int], *, is_strict: bool = False
 ) -> Spans:
     """Return entities by places; new types are added to `numbers`."""
-    codes, offsets = code_tags(found.tags, scheme, numbers), found.words.offsets
+    codes = code_tags(found.tags, scheme, numbers)
+    offsets = found.words.offsets
     spans = strict_spans(codes, offsets, scheme) if is_strict else entity_spans(codes, offsets)
     starts, ends = _places(found.words)
     return Spans(starts[spans.first], ends[spans.last - 1], spans.kinds)
@@ -198,7 +199,8 @@ def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str)
     found = predicted_words(predicted)
     gold = gold_words(source, found.words, scheme)
     scores = TaggingScores(gold, found, scheme)
-    metrics, report = scores.metrics(), scores.report()
+    metrics = scores.metrics()
+    report = scores.report()
     numbers: dict[str, int] = {}
     entities = gold.spans(scheme, numbers)
     columns: dict[str, Sequence[Any]] = {

@@ -94,8 +94,8 @@ def _rival(span: Span, others: set[Span]) -> Span | None:
         (min(span.end, other.end) - max(span.start, other.start), -other.start, other)
         for other in others
     ]
-    best = max(overlaps, default=(0, 0, None))
-    return best[2] if best[0] > 0 else None
+    characters, _, rival = max(overlaps, default=(0, 0, None))
+    return rival if characters > 0 else None
 
 
 def sections(

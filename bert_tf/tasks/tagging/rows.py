@@ -71,7 +71,8 @@ def _entities_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText
     fault = fault or cell_fault(row, form.text, kind="text", allow_empty=False)
     if fault:
         raise _Unusable(*fault)
-    text, listed = row[form.text], row.get(form.entities)
+    text = row[form.text]
+    listed = row.get(form.entities)
     if isinstance(listed, str):
         listed = value_in_text(listed) if listed.strip() else []
     if isinstance(listed, dict) and listed:

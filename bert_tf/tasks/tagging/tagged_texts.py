@@ -184,7 +184,8 @@ def usual_tags(
         if not known:
             _check_types(texts, names, console)
         return texts
-    tags, known_names = set(texts.tags), {OUTSIDE, *names}
+    tags = set(texts.tags)
+    known_names = {OUTSIDE, *names}
     if names and any(are_numbers([tag]) for tag in tags - known_names):
         texts = dataclasses.replace(texts, tags=named(texts.tags, names))
         texts = _rejected(

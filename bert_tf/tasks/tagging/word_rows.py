@@ -130,7 +130,8 @@ def sentences_of_rows(
             if now is not None:
                 yield sentence_row(now)
             order.begin(found, line, now)
-            now, key = ConllSentence(first_line=line, line=line), found
+            now = ConllSentence(first_line=line, line=line)
+            key = found
         if isinstance(row, Reject):
             place = f"line {places.at(line)}" + (f": {row.detail}" if row.detail else "")
             now.fault = now.fault or (row.reason, place)

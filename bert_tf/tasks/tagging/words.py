@@ -160,9 +160,11 @@ def joined_words(texts: Sequence[str], tagged: TaggedWords, scheme: str) -> Tagg
     A joined word has tag and score of its first part; the tag closes if that of a later part does.
     The graph of `serving.graphs.tagging` does the same.
     """
-    words, count = tagged.words, len(tagged.tags)
+    words = tagged.words
+    count = len(tagged.tags)
     prefixes, kinds = code_tags(tagged.tags, scheme, {})
-    owners, is_mark = words.owners, _begin_with_punctuation(texts, words)
+    owners = words.owners
+    is_mark = _begin_with_punctuation(texts, words)
     is_inside, is_glued, at_mark, is_closed = np.zeros((4, count), bool)
     is_inside[1:] = (kinds[1:] >= 0) & (kinds[1:] == kinds[:-1])
     is_glued[1:] = (owners[1:] == owners[:-1]) & (words.starts[1:] == words.ends[:-1])
@@ -327,7 +329,8 @@ def tags_of_all(words: TaggedWords, counts: np.ndarray, scheme: str) -> list[str
     """
     tags = np.full(len(counts), OUTSIDE, object)
     tags[counts] = words.tags
-    spans, place = words.spans(scheme, {}), np.flatnonzero(counts)
+    spans = words.spans(scheme, {})
+    place = np.flatnonzero(counts)
     # Entities as +1 and -1 at their bounds: a running sum above 0 is inside of one.
     bounds = np.zeros(len(counts) + 1, np.int64)
     bounds[place[spans.first]] += 1

@@ -95,7 +95,8 @@ def read_excluded(
     parts: list[tuple[np.ndarray, ...]] = []
     warnings = []
     for number, file in enumerate(files):
-        rejects, found = RejectTally(), 0
+        rejects = RejectTally()
+        found = 0
         for block, bounds in read_texts(file, config):
             rejects.add(block.evidence.rejects)
             folded = fold_texts(block.sentences, with_symbols=False)

@@ -153,7 +153,8 @@ def find_shared(block: DocumentBlock, excluded: ExcludedTexts) -> Stretches:
     folded = fold_texts(block.sentences, with_symbols=False)
     words, sentences = folded.words, folded.offsets
     documents = sentences[block.document_offsets]
-    sizes, texts = np.zeros(len(words), np.uint8), np.empty(len(words), np.uint32)
+    sizes = np.zeros(len(words), np.uint8)
+    texts = np.empty(len(words), np.uint32)
     _match_anywhere(words, documents, excluded.sizes, excluded.grams, sizes, texts)
     lines = sentences[block.line_offsets]
     for bounds, fewest in ((sentences, _WHOLE), (lines, _WHOLE), (documents, 1)):
@@ -274,7 +275,8 @@ def _grams_of(words, offsets):
         if size == 0:
             continue
         for place in range(offsets[text], offsets[text + 1] - size + 1):
-            keys[found], owners[found] = gram_at(words, place, size), text
+            keys[found] = gram_at(words, place, size)
+            owners[found] = text
             beginnings[found] = gram_at(words, place, min(size, _ANYWHERE))
             found += 1
     return keys, owners, beginnings

@@ -131,7 +131,8 @@ def _score(data, starts, stops, feeds, texts, model, cases, is_upper, probabilit
         is_upper: bool [texts], to be set: whether a text has capitals only.
         probabilities: float32 [texts, classes], to be set; classes of one language share the first.
     """
-    no_gram, num_classes = len(model.weights) - 1, len(model.prior)
+    no_gram = len(model.weights) - 1
+    num_classes = len(model.prior)
     counts = np.zeros(no_gram + 1, np.int32)
     counts[no_gram] = 1  # never new
     touched = np.empty(no_gram + 4, np.int32)

@@ -110,7 +110,8 @@ def judge(text: MeasuredText, rules: Iterable[Rule]) -> list[Verdict]:
         A verdict for each rule.
     """
     verdicts: list[Verdict] = []
-    line_documents, stays = text.documents, text.num_lines > 0
+    line_documents = text.documents
+    stays = text.num_lines > 0
     numbers = np.arange(len(line_documents))  # of the lines that are left
     for rule in rules:
         values = rule.measure(text)

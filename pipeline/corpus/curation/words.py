@@ -98,7 +98,8 @@ def _table() -> np.ndarray:
 def _find(data, starts, stops, table, abbreviations):
     capacity = (stops - starts).sum()
     hashes, characters = np.empty(capacity, np.uint64), np.empty(capacity, np.int64)
-    kinds, offsets = np.empty(capacity, np.uint8), np.zeros(len(starts) + 1, np.int64)
+    kinds = np.empty(capacity, np.uint8)
+    offsets = np.zeros(len(starts) + 1, np.int64)
     found = 0
     for line in range(len(starts)):
         position, stop = starts[line], stops[line]

@@ -187,7 +187,8 @@ def select_candidates(
     firsts = firsts[np.searchsorted(firsts["key"], keys)]
     files, of_blocks = np.unique([name for name, _ in occurrences.names], return_inverse=True)
     rows = np.empty(len(keys), NODE)
-    rows["key"], rows["number"] = keys, np.arange(len(keys))
+    rows["key"] = keys
+    rows["number"] = np.arange(len(keys))
     rows["identity"], rows["line"] = firsts["identity"], firsts["line"]
     rows["source"] = of_blocks[firsts["block"]]
     for reference in parts["signatures"]:
@@ -348,7 +349,8 @@ def describe_dropped(
             (nodes,) = partition[1]["nodes"]
             files = json.loads(store.read(nodes.files))
             kept = np.empty(len(left), KEPT)
-            kept["key"], kept["similarity"] = left["key"], similarity
+            kept["key"] = left["key"]
+            kept["similarity"] = similarity
             kept["identity"], kept["line"] = right["identity"], right["line"]
             numbers, kept["source"] = np.unique(right["source"], return_inverse=True)
             part = NamedRows([files[number] for number in numbers], kept)

@@ -45,7 +45,8 @@ def occurrences_of(block: DocumentBlock, folded: FoldedBlock, identities: np.nda
         identities: uint64 [documents].
     """
     rows = np.zeros(block.num_documents, OCCURRENCE)
-    rows["key"], rows["identity"] = folded.document_keys, identities
+    rows["key"] = folded.document_keys
+    rows["identity"] = identities
     rows["line"], rows["document"] = block.document_lines, np.arange(len(rows))
     return rows
 
@@ -84,7 +85,8 @@ def store_signatures(
     """
     keys = signed["key"]
     signatures = np.empty(len(signed), SIGNATURE)
-    signatures["key"], signatures["sketch"] = keys, signed["sketch"]
+    signatures["key"] = keys
+    signatures["sketch"] = signed["sketch"]
     for part in partition_rows(signatures, keys, writer):
         yield Output(SIGNATURES, part)
     rows = np.empty(len(keys) * bands[0], BAND)

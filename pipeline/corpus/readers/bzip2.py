@@ -50,7 +50,8 @@ def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[
             yield block, data
         block, has_ended = (None, True) if is_end else (mark, False)
         done = mark // 8 - origin
-        kept, origin = kept[done:], origin + done
+        kept = kept[done:]
+        origin += done
     if block is not None or not has_ended:
         raise damaged(path, "it is cut short")
 

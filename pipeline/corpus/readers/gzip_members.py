@@ -56,14 +56,19 @@ def read_members(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator
             yield 8 * start, _damage(start, str(error), size)
             skipped, stored = _skip_to_member(stream, stored, int(place == start))
             start = place = place + skipped
-            size, member = 0, zlib.decompressobj(31)
+            size = 0
+            member = zlib.decompressobj(31)
             continue
         if part:
             yield 8 * start, part
         used = len(step) - len(member.unused_data)
-        stored, place, size = stored[used:], place + used, size + len(part)
+        stored = stored[used:]
+        place += used
+        size += len(part)
         if member.eof:
-            start, size, member = place, 0, zlib.decompressobj(31)
+            start = place
+            size = 0
+            member = zlib.decompressobj(31)
     if place > start:
         yield 8 * start, _damage(start, _TOO_EARLY, size)
 
@@ -84,7 +89,10 @@ def _damage(start: int, fault: str, size: int) -> bytes:
 
 
 def _filled(stored: bytes, stream: BinaryIO) -> bytes:
-    while len(stored) < _STEP_BYTES and (more := stream.read(READ_AHEAD_BYTES)):
+    while len(stored) < _STEP_BYTES:
+        more = stream.read(READ_AHEAD_BYTES)
+        if not more:
+            break
         stored += more
     return stored
 
@@ -105,4 +113,6 @@ def _skip_to_member(stream: BinaryIO, stored: bytes, after: int) -> tuple[int, b
         if not (more := stream.read(READ_AHEAD_BYTES)):
             return skipped + len(stored), b""
         done = max(len(stored) - _STEP_BYTES, after)
-        skipped, stored, after = skipped + done, stored[done:] + more, 0
+        skipped += done
+        stored = stored[done:] + more
+        after = 0

@@ -113,7 +113,9 @@ class MediaWikiReader(ChunkReader):
 
 def _stretches(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
     """Return the pages of a chunk and the text between them, with their first lines."""
-    data, line, position = chunk.data, chunk.first_line, 0
+    data = chunk.data
+    line = chunk.first_line
+    position = 0
     while position < len(data):
         following = data.find(_PAGE, position + 1)
         stop = following if following >= 0 else len(data)

@@ -151,7 +151,10 @@ class TextReader(ChunkReader):
 def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:
     """Whether a blank line is between lines of a file, of which `kept` was read."""
     size = len(kept)
-    while size < _MOST_BYTES_WITHOUT_BLANK_LINE and (chunk := file.read(HEAD_BYTES)):
+    while size < _MOST_BYTES_WITHOUT_BLANK_LINE:
+        chunk = file.read(HEAD_BYTES)
+        if not chunk:
+            break
         size += len(chunk)
         text = kept.rstrip()
         line_ends = kept.count(b"\n", len(text))

@@ -187,7 +187,9 @@ def _batches(items: Iterator[_Page | Reject | str]) -> Iterator[list[_Page | Rej
             pages += page.is_html
         if size >= _BATCH_BYTES or pages >= _BATCH_PAGES:
             yield batch
-            batch, size, pages = [], 0, 0
+            batch = []
+            size = 0
+            pages = 0
     yield batch
 
 

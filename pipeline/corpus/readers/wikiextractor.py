@@ -42,7 +42,8 @@ def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, Evidence]:
     """Return the texts of `<doc …>` elements without titles, and counts of text between them."""
     texts: list[bytes] = []
     lines: list[int] = []
-    place, line = 0, first_line
+    place = 0
+    line = first_line
     begins = list(_BEGIN.finditer(data))
     stops = [*(begin.start() for begin in begins), len(data)]
     before = data[: stops[0]]
@@ -55,7 +56,8 @@ def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, Evidence]:
         end = _END.search(data, begin.end(), stop)
         outside += bool(end and data[end.end() : stop].strip())
         start = begin.end()
-        title, first = _TITLE.search(begin[0]), _FIRST_LINE.match(data, start, stop)
+        title = _TITLE.search(begin[0])
+        first = _FIRST_LINE.match(data, start, stop)
         if title and first and _plain(title[2]) == _plain(first[1]):
             start = first.end()
         line += data.count(b"\n", place, begin.start())

@@ -90,8 +90,11 @@ def plain_text(wikitext: str, hidden_namespaces: frozenset[str], thousands: str 
 
 def _without_comment(comment: re.Match[str]) -> str:
     """Remove a comment with the spaces around it, and its line if it has one of its own."""
-    before, after = comment["before"], comment["after"] or ""
-    return after if before is None else before if not after else ""
+    before = comment["before"]
+    after = comment["after"] or ""
+    if before is None:
+        return after
+    return "" if after else before
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -140,7 +143,8 @@ class Balance:
             kind = mark.lastgroup
             if kind == "line":
                 while self._open and self._open[-1][0] == _LINK:  # a link ends with its line
-                    lost += mark.start() - self._open.pop()[1]
+                    _, place = self._open.pop()
+                    lost += mark.start() - place
             elif kind == "braces":
                 templates, is_odd = divmod(len(mark[0]), 2)
                 self._open += [(_TEMPLATE, mark.start())] * (templates - is_odd)

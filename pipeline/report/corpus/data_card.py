@@ -98,7 +98,7 @@ def _sources(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = markdown_table(("file", "read as", "bytes", "SHA-256"), rows[:_MOST_FILES])
     left = rows[_MOST_FILES:]
     if left:
-        size = shown_size(sum(row[2] for row in left))
+        size = shown_size(sum(file_bytes for _, _, file_bytes, _ in left))
         lines += ["", f"And {quantity(len(left), 'more file')} of {size}."]
     return lines
 

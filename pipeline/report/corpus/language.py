@@ -111,7 +111,8 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
     heads = {path: head[: _LANGUAGE_BYTES // len(look.heads)] for path, head in look.heads.items()}
     cells: dict[str, bytes] = {}
     language_sample = b"\n".join(heads.values()).decode("utf-8", "ignore")
-    documents, is_exact = look.documents(), look.is_whole
+    documents = look.documents()
+    is_exact = look.is_whole
     dumps = formats["mediawiki"]  # whose mark-up takes seconds to understand
     tables = [file for file in files if file.path not in look.layouts]
     blocks: Sequence[DocumentBlock] = ()

@@ -69,7 +69,8 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
     Returns:
         The corpus, or a sentence on the part of it that is missing or has changed.
     """
-    files, vocab = [], None
+    files = []
+    vocab = None
     excluded: list[str] = []
     against: list[str] = []
     for item in manifest.get("inputs", []):

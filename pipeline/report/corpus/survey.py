@@ -236,7 +236,8 @@ def _place_and_text(
     """
     bounds = np.cumsum([0, *(len(offsets) - 1 for offsets in offsets_of_blocks)])
     place = int(np.searchsorted(bounds, number, side="right")) - 1
-    block, inside = blocks[place], number - int(bounds[place])
+    block = blocks[place]
+    inside = number - int(bounds[place])
     begin, end = offsets_of_blocks[place][inside : inside + 2].tolist()
     document = int(np.searchsorted(block.document_offsets, begin, side="right")) - 1
     text = " ".join(block.sentences.slice(begin, min(end - begin, 8)).to_pylist())

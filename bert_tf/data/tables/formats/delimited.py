@@ -226,7 +226,8 @@ def _read_header(
             f"remove the blanks after {delimiter!r}"
         )
     written: tuple[str, ...] = ()
-    raw, columns = None, tuple(map(str, range(1, len(cells) + 1)))
+    raw = None
+    columns = tuple(map(str, range(1, len(cells) + 1)))
     if dialect.has_header:
         named = len(cells)
         while named > 1 and not cells[named - 1].strip():

@@ -108,7 +108,8 @@ def first_cells(data: np.ndarray, records: Records) -> list[str]:
     """Read cells of the first record, which is sound; bytes other than UTF-8 become surrogates."""
     fields = np.arange(records.offsets[1])
     copied, offsets = field_bytes(data, records, fields)
-    content, bounds = copied.tobytes(), offsets.tolist()
+    content = copied.tobytes()
+    bounds = offsets.tolist()
     return [
         content[begin:end].decode("utf-8", "surrogateescape")
         for begin, end in itertools.pairwise(bounds)

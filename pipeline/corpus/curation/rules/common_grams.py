@@ -40,7 +40,8 @@ def _count_most_common(hashes, characters, bounds, size, keys, owners, found):
     """
     counts = np.zeros(len(keys), np.int64)
     for document in range(len(found)):
-        first, most = -1, 0
+        first = -1
+        most = 0
         begin, last = bounds[document], bounds[document + 1] - size
         # Among equally frequent grams the first one counts.
         for is_second_pass in (False, True):

@@ -40,9 +40,11 @@ def repeated_paragraphs(text: MeasuredText, *, by_length: bool) -> np.ndarray:
     is_repeat = find_repeats(documents, keys)
     if by_length:
         lengths = np.add.reduceat(text.line_characters + (places > 0), first_lines)
-        whole, weights = text.num_characters, lengths * is_repeat
+        whole = text.num_characters
+        weights = lengths * is_repeat
     else:
-        whole, weights = np.bincount(documents, minlength=text.num_documents), is_repeat
+        whole = np.bincount(documents, minlength=text.num_documents)
+        weights = is_repeat
     return ratio(np.bincount(documents, weights, text.num_documents), whole)
 
 

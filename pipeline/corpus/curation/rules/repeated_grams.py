@@ -39,7 +39,8 @@ def _count_repeated(hashes, characters, bounds, size, keys, owners, found):
         found: float64 [documents], to be added to.
     """
     for document in range(len(found)):
-        place, last = bounds[document], bounds[document + 1] - size
+        place = bounds[document]
+        last = bounds[document + 1] - size
         while place <= last:
             _, is_new = find_gram(gram_at(hashes, place, size), document, keys, owners)
             if not is_new:
