@@ -46,13 +46,13 @@ def read_sums(folder: Path) -> dict[str, str]:
         return {}
     sums = {}
     for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             raise InputError(
                 f"{path}:{number}: damaged; expected a SHA-256, two spaces and a name; make the "
                 "folder again, or delete this file if the others are as they should be"
             )
-        sums[found[2]] = found[1]
+        sums[match[2]] = match[1]
     return sums
 
 

@@ -50,9 +50,9 @@ def nvidia_gpus(root: Path = Path("/"), query: Callable[[], str] | None = None) 
         root: root of the file system.
         query: returns the output of `nvidia-smi`; None runs it.
     """
-    found = _listed((query or _nvidia_smi)())
-    if found:
-        return found
+    gpus = _listed((query or _nvidia_smi)())
+    if gpus:
+        return gpus
     names = []
     for file in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
         with suppress(OSError):
@@ -71,14 +71,14 @@ def _nvidia_smi() -> str:
 
 
 def _listed(said: str) -> list[Gpu]:
-    found = []
+    gpus = []
     for line in said.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) == _QUERY_CELLS:
             name, memory, capability, driver = cells
             major, _, minor = capability.partition(".")
             is_known = major.isdigit() and minor.isdigit()
-            found.append(
+            gpus.append(
                 Gpu(
                     name=name,
                     memory=int(memory) << 20 if memory.isdigit() else None,
@@ -86,7 +86,7 @@ def _listed(said: str) -> list[Gpu]:
                     driver=driver,
                 )
             )
-    return found
+    return gpus
 
 
 def unusable_gpu() -> str | None:

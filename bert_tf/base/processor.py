@@ -66,15 +66,15 @@ def _busy_seconds() -> float | None:
         return None
     usable = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     ticks = 0
-    found = 0
+    readable = 0
     for line in lines:
         name, _, rest = line.partition(" ")
         if name not in usable:
             continue
-        found += 1
+        readable += 1
         times = [int(time) for time in rest.split()[:_TIMES]]
         ticks += sum(times) - times[_IDLE] - times[_IOWAIT]
-    if found < len(usable):
+    if readable < len(usable):
         return None
     return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -103,8 +103,8 @@ def is_bfloat16_excluded() -> bool:
 def describe_processor() -> str:
     """Return model name, number of cores and instruction sets, for reports."""
     model = _first_value("model name") or platform.processor() or platform.machine()
-    found = vector_extensions()
-    return f"{model}, {os.cpu_count()} cores, {' '.join(found) or 'no vector flags known'}"
+    extensions = vector_extensions()
+    return f"{model}, {os.cpu_count()} cores, {' '.join(extensions) or 'no vector flags known'}"
 
 
 def _first_value(key: str) -> str:

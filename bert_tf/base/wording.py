@@ -104,14 +104,14 @@ class Rates(NamedTuple):
     def figures(self, seconds: float) -> dict[str, float]:
         """Return the `cost` and the `kwh` of some seconds, those that are known."""
         hours = max(seconds, 0.0) / 3600
-        found = {"cost": hours * self.price_per_hour, "kwh": hours * self.watts / 1000}
-        return {name: value for name, value in found.items() if value}
+        costs = {"cost": hours * self.price_per_hour, "kwh": hours * self.watts / 1000}
+        return {name: value for name, value in costs.items() if value}
 
     def shown(self, seconds: float) -> str:
         """Format them: `cost 1.25, 0.30 kWh`; "" if neither is known."""
         words = {"cost": "cost {}", "kwh": "{} kWh"}
-        found = self.figures(seconds)
-        return ", ".join(words[name].format(_amount(value)) for name, value in found.items())
+        figures = self.figures(seconds)
+        return ", ".join(words[name].format(_amount(value)) for name, value in figures.items())
 
 
 NO_RATES = Rates()

@@ -80,16 +80,18 @@ class Variants(Generic[SectionType]):
         command = f"bert-pipeline {name.replace('_', '-')}"
         document = {} if config_file is None else read_yaml_sections(config_file)
         name_in_file, values = _values_in_file(self.common, document)
-        found = {f"{config_file}: {name_in_file}.{self.key}": values.get(self.key)}
+        given_values = {f"{config_file}: {name_in_file}.{self.key}": values.get(self.key)}
         variable = f"{_PREFIX}{name}_{self.key}".upper()
-        found[variable] = os.environ.get(variable) or None
+        given_values[variable] = os.environ.get(variable) or None
         for assigned, _, text in (assignment.partition("=") for assignment in assignments):
             if assigned == f"{name}.{self.key}":
-                found[f"--set {assigned}"] = text
+                given_values[f"--set {assigned}"] = text
         flag = f"{command} {self.key.upper()}" if is_positional else flag_text(field)
-        found[flag] = flags.get(self.key)
+        given_values[flag] = flags.get(self.key)
         # The sources above are in order of rank: the last one that is there wins.
-        set_values = [(source, value) for source, value in found.items() if value is not None]
+        set_values = [
+            (source, value) for source, value in given_values.items() if value is not None
+        ]
         source, value = set_values[-1] if set_values else ("", None)
         if not is_positional and value in (None, "null", "~"):
             return None

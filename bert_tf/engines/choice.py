@@ -88,24 +88,24 @@ def possible_engines(
         precisions = [FLOAT32]
     if precision != AUTO:
         precisions = [precision]
-    found = [
+    names = [
         ChosenEngine(entry=entry, precision=each)
         for each in precisions
         for entry in entries
         if each in entry.precisions_of(Path(folder))
     ]
     able = [entry.name for entry in entries if INT8 in entry.precisions]
-    if not found and precision == INT8 and able:
+    if not names and precision == INT8 and able:
         raise UsageError(
             f"--precision int8: {folder} has no graph of 8-bit integers for {' or '.join(able)}; "
             "make one with bert-pipeline export --format FORMAT --precision int8 --calibrate ROWS"
         )
-    if not found:
+    if not names:
         raise UsageError(
             f"--precision {precision}: not with {' or '.join(entry.name for entry in entries)}, "
             f"which supports {entries[0].precisions[0]}; take that, or another --engine"
         )
-    return found
+    return names
 
 
 def _half_of_gpu() -> str:

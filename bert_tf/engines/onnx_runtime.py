@@ -38,7 +38,7 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
         names = checked_outputs(inputs, [[value.name] for value in session.get_outputs()])
 
     def run(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        found = session.run(names, inputs_by_name(batch, inputs))
-        return dict(zip(names, found, strict=True))
+        arrays = session.run(names, inputs_by_name(batch, inputs))
+        return dict(zip(names, arrays, strict=True))
 
     return TokenIdsEngine(folder, run, *_FAULTS)

@@ -44,7 +44,7 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
     def run(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if not hasattr(requests, "own"):
             requests.own = compiled.create_infer_request()
-        found = requests.own.infer(inputs_by_name(inputs, names), share_inputs=True)
-        return {name: found[place] for place, name in enumerate(outputs)}
+        arrays = requests.own.infer(inputs_by_name(inputs, names), share_inputs=True)
+        return {name: arrays[place] for place, name in enumerate(outputs)}
 
     return TokenIdsEngine(folder, run, RuntimeError)

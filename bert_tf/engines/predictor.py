@@ -145,11 +145,12 @@ class Predictor:
         rows = _python_values(rows)
         probabilities = RowProbabilities.of(self.declared, self.task, scores, self.folder)
         if isinstance(rows, Mapping):
-            found = self._predict(_rows_of(rows), probabilities, batch_tokens)
+            predicted_rows = self._predict(_rows_of(rows), probabilities, batch_tokens)
             names = [field.name for field in self.declared.predictions]
             names += [] if probabilities is None else [probabilities.name]
-            names = list(found[0]) if found else names  # of words, a tag for each besides
-            return {name: [row[name] for row in found] for name in names}
+            if predicted_rows:
+                names = list(predicted_rows[0])  # of words, a tag for each besides
+            return {name: [row[name] for row in predicted_rows] for name in names}
         return self._predict(rows, probabilities, batch_tokens)
 
     def check_row(self, row: Row) -> None:
@@ -186,17 +187,18 @@ class Predictor:
         inputs = self._inputs(rows)
         assert self.engine is not None
         predicted = self.engine.predict(inputs, batch_tokens=batch_tokens)
-        found = prediction_rows(self.declared.predictions, predicted)
+        predicted_rows = prediction_rows(self.declared.predictions, predicted)
         if self.declared.outcome_faults is not None:
             for number, fault in sorted(self.declared.outcome_faults(predicted).items()):
                 raise _unpredictable(number, fault)
         for number, cells in zip(words, self._by_words(words, predicted), strict=True):
-            found[number] = cells
+            predicted_rows[number] = cells
         if probabilities is None:
-            return found
+            return predicted_rows
         values = probabilities.values(predicted, inputs)
         return [
-            {**row, probabilities.name: value} for row, value in zip(found, values, strict=True)
+            {**row, probabilities.name: value}
+            for row, value in zip(predicted_rows, values, strict=True)
         ]
 
     def _words(self, row: Row) -> list[str] | None:

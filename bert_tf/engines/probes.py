@@ -114,8 +114,8 @@ def check_probes(
         expected = known.get(INT8, {}) if precision == INT8 else known[FLOAT32]
     except KeyError as error:
         raise InputError(f"{path}: damaged (no {error}); export the model again") from None
-    found = engine.predict(rows)
-    difference = largest_difference(expected, found)
+    predictions = engine.predict(rows)
+    difference = largest_difference(expected, predictions)
     if difference <= TOLERANCES[precision]:
         return
     message = (
@@ -130,7 +130,7 @@ def check_probes(
 
 
 def largest_difference(
-    expected: Mapping[str, Sequence[Any]], found: Mapping[str, np.ndarray]
+    expected: Mapping[str, Sequence[Any]], predicted: Mapping[str, np.ndarray]
 ) -> float:
     """Return the largest difference of scores; infinite if outputs or shapes are others.
 
@@ -140,7 +140,7 @@ def largest_difference(
     largest = 0.0
     for name, values in expected.items():
         known = np.asarray(values, np.float64)
-        scores = np.asarray(found.get(name, np.nan), np.float64)
+        scores = np.asarray(predicted.get(name, np.nan), np.float64)
         if scores.shape != known.shape:
             return float("inf")
         if known.size:

@@ -81,8 +81,8 @@ class EngineEntry(Entry):
         if self.model_fault is None:
             return None
         module, _, function = self.model_fault.partition(":")
-        found: str | None = getattr(importlib.import_module(module), function)(folder, self)
-        return found
+        reason: str | None = getattr(importlib.import_module(module), function)(folder, self)
+        return reason
 
     def reads(self, name: str) -> bool:
         """Return whether it reads a file, given by its path in the model's folder."""

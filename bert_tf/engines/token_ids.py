@@ -196,10 +196,10 @@ def checked_outputs(inputs: Collection[str], outputs: Iterable[Collection[str]])
     names = {*inputs} - {POSITIONS}
     if names not in ({*NAMES}, {*NAMES.values()}):
         raise ValueError(f"its inputs are {', '.join(sorted(inputs))}")
-    found = [[name for name in OUTPUTS if name in names] for names in outputs]
-    if not all(found):
+    usable_names = [[name for name in OUTPUTS if name in names] for names in outputs]
+    if not all(usable_names):
         raise ValueError("its outputs have other names")
-    return [names[0] for names in found]
+    return [names[0] for names in usable_names]
 
 
 def inputs_by_name(

@@ -254,8 +254,8 @@ def _base_model(manifest: Mapping[str, Any], source: Path) -> str | None:
     inputs = manifest.get("inputs", [])
     starts = [each["path"] for each in inputs if each.get("key") in ("init", "source")]
     parts = (part for path in map(Path, starts or [source]) for part in path.parts)
-    found = next(filter(None, map(_CACHE_FOLDER.fullmatch, parts)), None)
-    return None if found is None else "/".join(filter(None, found.groups()))
+    match = next(filter(None, map(_CACHE_FOLDER.fullmatch, parts)), None)
+    return None if match is None else "/".join(filter(None, match.groups()))
 
 
 def _model_index(

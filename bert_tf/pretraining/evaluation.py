@@ -123,12 +123,12 @@ class RecordsEvaluation:
             self._console.info(f"before training: {name} {loss:.4f}")
 
     def _losses_of_sets(self) -> dict[str, float]:
-        found = {}
+        losses = {}
         for name, evaluation in self._sets.items():
             metrics = evaluation.run()
             if MLM_LOSS in metrics:
-                found[loss_of(name)] = metrics[MLM_LOSS]
-        return found
+                losses[loss_of(name)] = metrics[MLM_LOSS]
+        return losses
 
     def _add_sets(self, metrics: dict[str, float]) -> None:
         """Add losses on the further sets, and how they have changed."""
@@ -170,10 +170,10 @@ class RecordsEvaluation:
             errors[PAIR_ACCURACY] = accuracy_error(metrics[PAIR_ACCURACY], len(self._judge))
         metrics, errors = self._of_chief(metrics, errors)
         self._end_if_forgetting(metrics, notes)
-        found = {"step": step}
+        line = {"step": step}
         if len(self._phases) > 1:
-            found["phase"] = number + 1
-        self._best.keep_if_best(found, self._chosen_by(metrics), notes, errors=errors)
+            line["phase"] = number + 1
+        self._best.keep_if_best(line, self._chosen_by(metrics), notes, errors=errors)
         return metrics
 
     def _chosen_by(self, metrics: dict[str, float]) -> dict[str, float]:

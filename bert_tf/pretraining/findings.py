@@ -103,11 +103,11 @@ def run_findings(lines: Sequence[Line], *, vocab_size: int, first_step: int = 0)
         guessed = _about_guessing(trains, vocab_size)
         return [] if guessed is None else [guessed]
     best = min(evals, key=lambda line: line["mlm_loss"])
-    found = [_about_rise(best, evals[-1], trains), _about_frequencies(best, evals[-1])]
-    if found == [None, None]:
-        found.append(_about_gap(evals[-1], trains))
-    found.append(_about_pairs(evals[-1]))
-    return [sentence for sentence in found if sentence is not None]
+    sentences = [_about_rise(best, evals[-1], trains), _about_frequencies(best, evals[-1])]
+    if sentences == [None, None]:
+        sentences.append(_about_gap(evals[-1], trains))
+    sentences.append(_about_pairs(evals[-1]))
+    return [sentence for sentence in sentences if sentence is not None]
 
 
 def _about_guessing(trains: Sequence[Line], vocab_size: int) -> str | None:

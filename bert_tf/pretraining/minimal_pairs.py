@@ -199,7 +199,7 @@ def _scorer(model: Any) -> Any:
         )
         logits = outputs["mlm_logits"] if isinstance(outputs, dict) else outputs
         logits = tf.cast(logits[:, 0], tf.float32)
-        found = tf.gather(logits, targets, batch_dims=1)
-        return found - tf.reduce_logsumexp(logits, axis=-1)
+        target_logits = tf.gather(logits, targets, batch_dims=1)
+        return target_logits - tf.reduce_logsumexp(logits, axis=-1)
 
     return score

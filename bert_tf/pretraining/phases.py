@@ -141,9 +141,9 @@ def common_pair_task(phases: Sequence[PretrainingPhase]) -> str:
     """
     tasks = {phase.data.pair_task: phase.data.directory for phase in phases}
     if len(tasks) > 1:
-        found = ", ".join(f"{task} in {directory}" for task, directory in tasks.items())
+        kinds = ", ".join(f"{task} in {directory}" for task, directory in tasks.items())
         raise UsageError(
-            f"train.phases: the records differ in pair_task ({found}); preprocess all with the same"
+            f"train.phases: the records differ in pair_task ({kinds}); preprocess all with the same"
         )
     return next(iter(tasks))
 

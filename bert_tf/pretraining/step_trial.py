@@ -184,8 +184,8 @@ def try_steps(
     if done.returncode:
         last = done.stderr.strip().rpartition("\n")[2]
         raise RunnerFailed(f"a trial of the training step failed ({done.returncode}: {last})")
-    found = json.loads(done.stdout.splitlines()[-1])
-    return [None if each is None else TriedStep(**each) for each in found]
+    steps = json.loads(done.stdout.splitlines()[-1])
+    return [None if each is None else TriedStep(**each) for each in steps]
 
 
 def full_batch(shape: StepShape, vocab_size: int) -> dict[str, np.ndarray]:
@@ -289,8 +289,8 @@ def _main() -> None:
     if settings["shards"] > 1:
         divide_cores_among_parts()
     tried = [_tried(settings, way) for way in settings["ways"]]
-    found = [None if each is None else dataclasses.asdict(each) for each in tried]
-    sys.stdout.write(json.dumps(found) + "\n")
+    steps = [None if each is None else dataclasses.asdict(each) for each in tried]
+    sys.stdout.write(json.dumps(steps) + "\n")
 
 
 if __name__ == "__main__":

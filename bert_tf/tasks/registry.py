@@ -83,8 +83,8 @@ def _pretrained_declaration(name: str) -> PretrainedTaskDeclaration:
 
 def label_error_tasks() -> dict[str, LabelErrorsDeclaration]:
     """Return the declarations of tasks with a search for wrong labels, by name."""
-    found = {name: task.label_errors for name, task in TASKS.items()}
-    return {name: declared for name, declared in found.items() if declared is not None}
+    declared_by_task = {name: task.label_errors for name, task in TASKS.items()}
+    return {name: declared for name, declared in declared_by_task.items() if declared is not None}
 
 
 def page_function(name: str) -> Callable[..., Iterable[Section]] | None:

@@ -147,7 +147,7 @@ class BestModelKeeper:
 
     def keep_if_best(
         self,
-        found: dict[str, Any],
+        place: dict[str, Any],
         metrics: dict[str, float],
         notes: dict[str, Any],
         task: dict[str, Any] | None = None,
@@ -160,7 +160,7 @@ class BestModelKeeper:
         the best.
 
         Args:
-            found: `step`, and in a run of several phases `phase`.
+            place: `step`, and in a run of several phases `phase`.
             metrics: result of the evaluation, the same on all workers, see `WorkerSync.of_chief`;
                 empty without evaluation.
             notes: notes of the loop; receives `best`, `task`, `IMPROVED` and the `top` metric.
@@ -173,7 +173,7 @@ class BestModelKeeper:
         errors = errors or {}
         best = None if self._is_first and not self.path.is_dir() else notes.get("best")
         self._is_first = False
-        if best is not None and best.get("phase") != found.get("phase"):
+        if best is not None and best.get("phase") != place.get("phase"):
             best = None
         top = None
         if best is not None and self.metric in best:
@@ -183,10 +183,10 @@ class BestModelKeeper:
         is_top = top is None or value is None or self._order(value) > self._order(top["value"])
         if is_top and value is not None:
             error = errors.get(self.metric, 0.0)
-            top = {"step": found["step"], "value": value, "error": error}
+            top = {"step": place["step"], "value": value, "error": error}
             notes[_TOP] = top
         if is_top:
-            notes[IMPROVED] = found["step"]
+            notes[IMPROVED] = place["step"]
         is_compared = not (best is None or top is None or value is None)
         if is_compared and not self._is_preferred(metrics, best or {}, top or {}, is_top=is_top):
             return False
@@ -200,8 +200,8 @@ class BestModelKeeper:
                 restore=self.restore,
             )
         if best is None or value not in PERFECT or value != best.get(self.metric):
-            notes[IMPROVED] = found["step"]
-        notes["best"] = {**found, **metrics}
+            notes[IMPROVED] = place["step"]
+        notes["best"] = {**place, **metrics}
         if task is not None:
             notes["task"] = task
         return True

@@ -62,15 +62,15 @@ def machine_memory(process: Path = Path("/proc/self"), cgroups: Path = _CGROUPS)
     with suppress(OSError, KeyError, ValueError):
         own = 1024 * _numbers(process / "status")["VmRSS:"]
     free += own
-    found = Memory(total=total, available=min(free, total))
+    memory = Memory(total=total, available=min(free, total))
     for group in _memory_groups(process, cgroups):
         # No limit ("max"), no such file (the root), or a group of another container.
         with suppress(OSError, ValueError):
             limit, used = _limit_and_use(group)
-            if limit < found.total:
+            if limit < memory.total:
                 free = max(0, limit - used) + own
-                found = Memory(total=limit, available=min(free, limit, found.available))
-    return found
+                memory = Memory(total=limit, available=min(free, limit, memory.available))
+    return memory
 
 
 @contextmanager
@@ -149,7 +149,9 @@ def _limit_and_use(group: Path) -> tuple[int, int]:
 def _numbers(path: Path) -> dict[str, int]:
     """Read the number after the first word of each line, by the word; skip lines without one."""
     words = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
-    return {found[0]: int(found[1]) for found in words if len(found) > 1 and found[1].isdigit()}
+    return {
+        fields[0]: int(fields[1]) for fields in words if len(fields) > 1 and fields[1].isdigit()
+    }
 
 
 def memory_for_steps() -> Memory | None:

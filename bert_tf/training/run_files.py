@@ -164,8 +164,8 @@ def _folders(directory: Path) -> list[tuple[int, Path]]:
     """Return (step, path) of all checkpoint folders, the newest first."""
     if not directory.is_dir():
         return []
-    found = [(_NAME.fullmatch(path.name), path) for path in directory.iterdir()]
-    return sorted(((int(match[1]), path) for match, path in found if match), reverse=True)
+    matches = [(_NAME.fullmatch(path.name), path) for path in directory.iterdir()]
+    return sorted(((int(match[1]), path) for match, path in matches if match), reverse=True)
 
 
 def variables_by_name(variables: dict[str, list[Any]]) -> dict[str, Any]:

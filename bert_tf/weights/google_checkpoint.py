@@ -212,16 +212,16 @@ def _first_line(error: Exception) -> str:
 
 def _checkpoint_prefix(folder: Path) -> str:
     """Return the path, without `.index`, of the latest checkpoint, or of the only one."""
-    found = sorted(str(path.with_suffix("")) for path in folder.glob("*.index"))
+    prefixes = sorted(str(path.with_suffix("")) for path in folder.glob("*.index"))
     try:
         state = tf.train.get_checkpoint_state(str(folder))
     except ValueError:  # the file that names the latest checkpoint is not UTF-8
         state = None
-    if state is not None and state.model_checkpoint_path in found:
+    if state is not None and state.model_checkpoint_path in prefixes:
         return str(state.model_checkpoint_path)
-    if len(found) != 1:
+    if len(prefixes) != 1:
         raise UsageError(
             f"{folder}: expected one checkpoint (bert_model.ckpt.index with its .data file), "
-            f"found {len(found)}"
+            f"found {len(prefixes)}"
         )
-    return found[0]
+    return prefixes[0]

@@ -77,13 +77,13 @@ def with_layers(directory: ModelDirectory, layers: Sequence[int]) -> ModelDirect
     new_number = {layer: number for number, layer in enumerate(layers)}
     names: dict[str, str] = {}  # names in the source by new names
     for name in directory.tensors:
-        found = _LAYER.fullmatch(name)
-        if found is None:
+        match = _LAYER.fullmatch(name)
+        if match is None:
             names[name] = name
             continue
-        layer = int(found["number"])
+        layer = int(match["number"])
         if layer in new_number:
-            names[f"{found['before']}{new_number[layer]}{found['after']}"] = name
+            names[f"{match['before']}{new_number[layer]}{match['after']}"] = name
     return dataclasses.replace(
         directory,
         config=dataclasses.replace(directory.config, num_hidden_layers=len(layers)),

@@ -303,11 +303,11 @@ def describe_folder(folder: Path) -> str:
 def _models_inside(folder: Path) -> list[str]:
     """Return folders below this one that contain a model, relative to it."""
     places = ("*", "snapshots/*", "*/snapshots/*", "best", "*/best")
-    found = {
+    files = {
         path.parent.relative_to(folder)
         for place in places
         for name in (CONFIG, GOOGLE_CONFIG)
         for path in folder.glob(f"{place}/{name}")
     }
     # A run is given by itself, not by the model that it keeps.
-    return sorted({str(path.parent if path.name == "best" else path) for path in found} - {"."})
+    return sorted({str(path.parent if path.name == "best" else path) for path in files} - {"."})

@@ -51,7 +51,7 @@ def match_files(
         UsageError: a pattern matches no file, or names a folder, a file whose name is not UTF-8 or
             an unreachable file system.
     """
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for pattern in patterns:
         files = list_stored(pattern)
         if not files:
@@ -66,11 +66,11 @@ def match_files(
             console.info(f"{pattern}: ignoring {own[0]}{more}, which bert-pipeline made")
         if len(own) == len(files):
             raise UsageError(f"{pattern}: only matches {own[0]}, which bert-pipeline made")
-        found.update({path: size for path, size in files.items() if path not in own})
-    for path in sorted(found):
+        sizes.update({path: size for path, size in files.items() if path not in own})
+    for path in sorted(sizes):
         if path != path.encode("utf-8", "replace").decode():  # manifests could not hold it
             raise UsageError(f"{path!r}: the name of this file is not UTF-8; rename it")
-    return [FileInfo(path, found[path]) for path in sorted(found)]
+    return [FileInfo(path, sizes[path]) for path in sorted(sizes)]
 
 
 class UncompressedFile:

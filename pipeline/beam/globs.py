@@ -70,15 +70,15 @@ def list_local(pattern: str) -> dict[str, int]:
     is_match = glob_pattern(glob).fullmatch
     deepest = math.inf if "**" in glob else glob.count("/")
     top = prefix or "./"
-    found = {}
+    sizes = {}
     for folder, names in _walk(top, deepest):
         inside = f"{folder[len(top) :]}/".lstrip("/")
         for path in filter(is_match, (inside + name for name in names)):
             try:
-                found[prefix + path] = _size(prefix + path)
+                sizes[prefix + path] = _size(prefix + path)
             except OSError:  # it went meanwhile, or is a link to nothing
                 continue
-    return found
+    return sizes
 
 
 def _walk(top: str, deepest: float) -> Iterator[tuple[str, list[str]]]:
@@ -131,10 +131,10 @@ def instead_of_folder(folder: str, endings: Collection[str]) -> str:
         folder: the path.
         endings: of readable files.
     """
-    found = glob_of_folder(folder, endings)
-    if found is None:
+    glob = glob_of_folder(folder, endings)
+    if glob is None:
         return f"no file in it ends in {', '.join(endings)}; name the files to read"
-    return f"name its files, e.g. {shlex.quote(found)}"
+    return f"name its files, e.g. {shlex.quote(glob)}"
 
 
 def glob_of_folder(folder: str, endings: Collection[str]) -> str | None:
@@ -163,10 +163,10 @@ def glob_of_folder(folder: str, endings: Collection[str]) -> str | None:
 
 def _first_files(folder: str) -> list[PurePath]:
     """Return some of the files in a folder, at any depth, without hidden ones."""
-    found: list[PurePath] = []
+    files: list[PurePath] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [PurePath(place, name) for name in sorted(names) if not name.startswith(".")]
-        if len(found) > _FILES_LOOKED_AT:
+        files += [PurePath(place, name) for name in sorted(names) if not name.startswith(".")]
+        if len(files) > _FILES_LOOKED_AT:
             break
-    return found
+    return files

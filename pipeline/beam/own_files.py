@@ -82,8 +82,8 @@ def _made_output(output: Path) -> Path | None:
 def _manifests_of_folder(folder: Path, top: Path) -> list[Mapping[str, Any]]:
     """Return the manifests of a folder, and of the folders around it up to `top`."""
     around = [each for each in folder.parents if each.is_relative_to(top) and each != Path()]
-    found = (_manifest(each / MANIFEST) for each in (folder, *around))
-    return [each for each in found if each is not None]
+    manifests = (_manifest(each / MANIFEST) for each in (folder, *around))
+    return [each for each in manifests if each is not None]
 
 
 def _manifests_of_files(folder: Path) -> dict[str, tuple[Mapping[str, Any], ...]]:

@@ -96,16 +96,16 @@ def list_stored(pattern: str) -> dict[str, int]:
         # Beam's own globs also match hidden names and folders; other spellings of paths stay.
         matches_there = re.compile(FileSystem.translate_pattern(glob)).match
         is_match = glob_pattern(glob).fullmatch
-        found = [
+        metadata = [
             item
             for item in match.metadata_list
             if is_match(item.path) or not matches_there(item.path)
         ]
-        if not found and GLOB_MARK.search(pattern) and FileSystems.exists(pattern):
-            found = [FileSystems.get_filesystem(pattern).metadata(pattern)]
+        if not metadata and GLOB_MARK.search(pattern) and FileSystems.exists(pattern):
+            metadata = [FileSystems.get_filesystem(pattern).metadata(pattern)]
     except Exception as error:  # Beam's file systems raise their own and their clients' types
         raise UsageError(f"{pattern}: cannot be listed ({innermost_message(error)})") from None
-    return {item.path: item.size_in_bytes for item in found}
+    return {item.path: item.size_in_bytes for item in metadata}
 
 
 def open_stored(path: str) -> BufferedReader:

@@ -98,12 +98,12 @@ class StoredPath(RemotePath):
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Return size and time of change; the rest is 0."""
-        found = self._listed
-        if found is None:
+        metadata = self._listed
+        if metadata is None:
             with _errors_about(self, must_exist=True):
-                found = self._system().metadata(str(self))
-        seconds = int(found.last_updated_in_seconds or 0)
-        return os.stat_result((stat.S_IFREG, 0, 0, 0, 0, 0, found.size_in_bytes, 0, seconds, 0))
+                metadata = self._system().metadata(str(self))
+        seconds = int(metadata.last_updated_in_seconds or 0)
+        return os.stat_result((stat.S_IFREG, 0, 0, 0, 0, 0, metadata.size_in_bytes, 0, seconds, 0))
 
     def exists(self) -> bool:
         return self._is_object() or self.is_dir()
@@ -204,8 +204,8 @@ class StoredPath(RemotePath):
         with _errors_about(self):
             system, folder = self._system(), str(self)
             is_tree = system.has_dirs()
-            found = _walk(system, folder) if is_tree else system._list(f"{folder}/{begin}")
-            yield from map(StoredPath._of, found)
+            listed = _walk(system, folder) if is_tree else system._list(f"{folder}/{begin}")
+            yield from map(StoredPath._of, listed)
 
     @classmethod
     def _of(cls, item: FileMetadata) -> StoredPath:

@@ -48,8 +48,8 @@ def failure_in(text: str) -> tuple[str, str] | None:
     """Return type and first message line of what ends a text's last traceback, or None."""
     _, header, rest = text.rpartition(_HEADER)
     lines = (line for line in rest.splitlines() if line and not line.startswith(" "))
-    found = _FAILURE.match(_STEP.sub("", next(lines, ""))) if header else None
-    return (found.group(1), found.group(2) or "") if found else None
+    match = _FAILURE.match(_STEP.sub("", next(lines, ""))) if header else None
+    return (match.group(1), match.group(2) or "") if match else None
 
 
 def missing_module_in(text: str) -> str | None:

@@ -141,13 +141,13 @@ class JobCall:
 
     def tasks_of_keys(self) -> dict[str, list[str]]:
         """Return the tasks that have a key, by key; keys of every task are left out."""
-        found: dict[str, list[str]] = {}
+        tasks: dict[str, list[str]] = {}
         common = {field.name for field in dataclasses.fields(self.section)}
         for name, task in self.tasks.items():
             for field in dataclasses.fields(task.options):
                 if field.name not in common:
-                    found.setdefault(field.name, []).append(name)
-        return found
+                    tasks.setdefault(field.name, []).append(name)
+        return tasks
 
     def command(self) -> JobCommand:
         """Return the command for click, with one of its own for the help of each task."""

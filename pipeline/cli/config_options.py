@@ -150,11 +150,11 @@ def _variants(section: AnySection) -> list[type[Section]]:
 
 def section_fields(section: AnySection) -> list[tuple[type[Section], dataclasses.Field]]:
     """Return each field of a section or of all variants once, with its section, as in the help."""
-    found: dict[str, tuple[type[Section], dataclasses.Field]] = {}
+    by_name: dict[str, tuple[type[Section], dataclasses.Field]] = {}
     for variant in _variants(section):
         for field in dataclasses.fields(variant):
-            found.setdefault(field.name, (variant, field))
-    return sorted(found.values(), key=_place)
+            by_name.setdefault(field.name, (variant, field))
+    return sorted(by_name.values(), key=_place)
 
 
 def _heading(section: type[Section], field: dataclasses.Field) -> str:
@@ -165,8 +165,8 @@ def _heading(section: type[Section], field: dataclasses.Field) -> str:
         return _FILES
     if not issubclass(section, LoopSection | RunnerConfig):
         return _OPTIONS
-    found = (title for title, keys in _HEADINGS.items() if field.name in keys.split())
-    return next(found, _OPTIONS)
+    headings = (title for title, keys in _HEADINGS.items() if field.name in keys.split())
+    return next(headings, _OPTIONS)
 
 
 def _place(listed: tuple[type[Section], dataclasses.Field]) -> tuple[int, int]:

@@ -108,12 +108,12 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
     if "://" in path:
         return None
     if reads in ("any", "files", "tables"):
-        found = list_local(path)
-        if reads != "any" and path in found and Path(path).is_dir():
+        files = list_local(path)
+        if reads != "any" and path in files and Path(path).is_dir():
             endings = FORMAT_OF_ENDING if reads == "files" else TABLE_FORMATS
             hint = instead_of_folder(path.rstrip("/"), endings)
             return f"{spelling} {path}: is a folder; {hint}"
-        return None if found else f"{spelling} {path}: {why_no_file(path)}{_did_you_mean(path)}"
+        return None if files else f"{spelling} {path}: {why_no_file(path)}{_did_you_mean(path)}"
     place = Path(path)
     if not place.exists():
         if reads in ("file", "table") and (path == "-" or GLOB_MARK.search(path)):
@@ -226,10 +226,10 @@ def _first_tables(pattern: str | None, config: RowSection) -> list[str]:
     """Return the first local tables that match a pattern."""
     if pattern is None or "://" in pattern:
         return []
-    found = _matched(pattern, config)[:_OPENED_FILES]
+    paths = _matched(pattern, config)[:_OPENED_FILES]
     chosen = config.format if isinstance(config, CorpusSection) else AUTO
     tables = []
-    for path in found:
+    for path in paths:
         kind = table_format_by_name(path)
         # A pipe can be read once, by the job.
         if kind is not None and chosen in (AUTO, kind) and Path(path).is_file():
@@ -239,9 +239,9 @@ def _first_tables(pattern: str | None, config: RowSection) -> list[str]:
 
 def _matched(pattern: str, config: Section) -> list[str]:
     """Return the files that match a pattern, without those that the job itself has written."""
-    found = sorted(list_local(pattern))
-    own = own_files(found, pattern, getattr(config, "output", None))
-    return [path for path in found if path not in own]
+    paths = sorted(list_local(pattern))
+    own = own_files(paths, pattern, getattr(config, "output", None))
+    return [path for path in paths if path not in own]
 
 
 def _check_table(path: str, columns: Sequence[str], config: RowSection) -> None:
@@ -280,15 +280,15 @@ def _columns_of_model(config: ColumnsSection | TextVectorsSection) -> dict[str, 
         return {}
     renamed = {entry.partition("=")[0] for entry in config.columns}
     renamed.update(declared.optional_inputs(settings))
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for name in declared.inputs:
         key = f"{name}{COLUMN}"
         if name in renamed or getattr(config, key, None) is not None:
             continue
         named = columns.get(name)
         names = [named] if isinstance(named, str) else named or []
-        found.update(dict.fromkeys(names, key))
-    return found
+        keys.update(dict.fromkeys(names, key))
+    return keys
 
 
 def _finished(command: str, config: Section) -> dict[str, Any] | None:
@@ -335,8 +335,8 @@ def _are_inputs_same(config: Section, manifest: Mapping[str, Any]) -> bool:
             continue
         paths = recorded.pop(field.name, [])
         if reads in ("files", "tables"):
-            found = {path for pattern in value for path in _matched(pattern, config)}
-            are_same = found == set(paths)
+            matched = {path for pattern in value for path in _matched(pattern, config)}
+            are_same = matched == set(paths)
         elif reads == "model":
             are_same = len(paths) == 1 and Path(paths[0]).is_relative_to(value)
         else:

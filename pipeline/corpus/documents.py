@@ -111,9 +111,13 @@ def clean_raw(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
     else:
         lines = _clean_documents(raw, rules)
     if "boilerplate" in rules.cleaning:
-        found = find_boilerplate(lines.clean)
-        evidence = lines.evidence + Evidence(dropped_lines={BOILERPLATE_LINE: int(found.sum())})
-        lines = dataclasses.replace(lines, clean=lines.clean.without(found), evidence=evidence)
+        is_boilerplate = find_boilerplate(lines.clean)
+        evidence = lines.evidence + Evidence(
+            dropped_lines={BOILERPLATE_LINE: int(is_boilerplate.sum())}
+        )
+        lines = dataclasses.replace(
+            lines, clean=lines.clean.without(is_boilerplate), evidence=evidence
+        )
     if rules.splitter is not None and raw.layout not in (SENTENCE_LINES, PARAGRAPH_LINES):
         lines = _without_drawn_lines(lines)
     if rules.curation and rules.splitter is not None and raw.layout != SENTENCE_LINES:

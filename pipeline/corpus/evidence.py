@@ -104,8 +104,8 @@ class Evidence:
         """Of documents by the lines where they begin, int64 [documents]."""
         numbers = [None] * len(lines) if values is None else values.tolist()
         rows = zip(lines.tolist(), numbers, strict=True)
-        found = [Dropped(source, line, rule, value) for line, value in rows]
-        return cls(dropped={rule: len(found)}, documents=found)
+        documents = [Dropped(source, line, rule, value) for line, value in rows]
+        return cls(dropped={rule: len(documents)}, documents=documents)
 
     def __add__(self, other: Evidence) -> Evidence:
         return join_evidence([self, other])

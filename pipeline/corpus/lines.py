@@ -145,7 +145,7 @@ def _ruling_table() -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _find_rules(data, starts, stops, table):
-    found = np.zeros(len(starts), np.bool_)
+    is_rule = np.zeros(len(starts), np.bool_)
     for line in range(len(starts)):
         position, stop = starts[line], stops[line]
         run = before = 0
@@ -165,8 +165,8 @@ def _find_rules(data, starts, stops, table):
         if position < stop and before == _FENCE and run >= _FEWEST_OF_FENCE:
             while position < stop and data[position] > 32:  # the name of a language
                 position += 1
-        found[line] = position == stop and is_long
-    return found
+        is_rule[line] = position == stop and is_long
+    return is_rule
 
 
 @numba.njit(cache=True, nogil=True)

@@ -114,22 +114,22 @@ def split_lines(data, starts, stops):
     line_starts = np.empty(len(starts) + _count_line_ends(data, starts, stops), np.int64)
     line_stops = np.empty_like(line_starts)
     text_of_line = np.empty_like(line_starts)
-    found = 0
+    num_lines = 0
     for text in range(len(starts)):
         begin = position = starts[text]
         stop = stops[text]
         while position < stop:
             width = _line_end_width(data, position, stop)
             if width:
-                line_starts[found], line_stops[found] = begin, position
-                text_of_line[found] = text
-                found += 1
+                line_starts[num_lines], line_stops[num_lines] = begin, position
+                text_of_line[num_lines] = text
+                num_lines += 1
                 begin = position + width
             position += max(width, 1)
-        line_starts[found], line_stops[found] = begin, stop
-        text_of_line[found] = text
-        found += 1
-    return line_starts[:found], line_stops[:found], text_of_line[:found]
+        line_starts[num_lines], line_stops[num_lines] = begin, stop
+        text_of_line[num_lines] = text
+        num_lines += 1
+    return line_starts[:num_lines], line_stops[:num_lines], text_of_line[:num_lines]
 
 
 @numba.njit(cache=True, inline="always")

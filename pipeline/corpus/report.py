@@ -135,8 +135,8 @@ def read_facts(data: bytes) -> BlockFacts:
 def _list_parts(name: str, items: Iterable[Reject | Dropped | SharedText]) -> Iterator[Listed]:
     by_place = sorted(items, key=operator.attrgetter("source", "line"))
     parts = itertools.groupby(by_place, lambda item: (item.source, item.line // _LINES_OF_PART))
-    for (source, part), found in parts:
-        of_part = list(found)
+    for (source, part), evidence in parts:
+        of_part = list(evidence)
         text = b"".join(each.json_line() for each in of_part)
         yield (name, source, part), (of_part[0].line, text)
 
@@ -208,7 +208,7 @@ def read_tallies(folder: str) -> dict[str, int]:
 def read_samples(folder: str) -> dict[str, list[Sample]]:
     """Read the samples of dropped texts in a corpus folder, by rule."""
     _, samples = _read_summary(folder)
-    return {rule: [Sample(*each) for each in found] for rule, found in samples.items()}
+    return {rule: [Sample(*each) for each in rows] for rule, rows in samples.items()}
 
 
 def _read_summary(folder: str) -> list[dict[str, Any]]:
@@ -295,8 +295,8 @@ def _shares_of_block(facts: BlockFacts) -> Iterator[tuple[int, tuple[bytes, dict
 def _write_share(share: int, parts: Iterable[tuple[bytes, dict[str, int]]], *, folder: str) -> None:
     of_blocks, tallies = zip(*parts, strict=True)
     hashes = np.frombuffer(b"".join(of_blocks), np.uint64)
-    found = {
+    lists = {
         "copies": len(hashes) - len(np.unique(hashes)),
         "tallies": most_frequent(sum_counts(tallies)),
     }
-    write_shared_json(found, folder, f"{_SHARES}-{share:02d}.json")
+    write_shared_json(lists, folder, f"{_SHARES}-{share:02d}.json")

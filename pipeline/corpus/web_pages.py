@@ -120,10 +120,10 @@ def _strip(texts: pa.Array, paragraph_end: bytes) -> pa.Array:
 def find_boilerplate(lines: CleanLines) -> np.ndarray:
     """bool [lines]: whether each line is boilerplate; empty ones are not."""
     is_short = (lines.lengths > 0) & (lines.lengths <= _LONGEST_NOTICE_BYTES)
-    found = np.zeros(len(is_short), np.bool_)
+    is_boilerplate = np.zeros(len(is_short), np.bool_)
     numbers = np.flatnonzero(is_short)
     if not len(numbers):
-        return found
+        return is_boilerplate
     short = lines.select(numbers)
     texts = pa.LargeStringArray.from_buffers(
         len(numbers), pa.py_buffer(short.offsets), pa.py_buffer(short.data)
@@ -132,5 +132,5 @@ def find_boilerplate(lines: CleanLines) -> np.ndarray:
     is_brief = pc.match_substring_regex(texts, _UP_TO_TEN_WORDS)
     is_navigation = pc.match_substring_regex(texts, _NAVIGATION, ignore_case=True)
     matches = pc.or_(is_notice, pc.and_(is_brief, is_navigation))
-    found[numbers] = matches.to_numpy(zero_copy_only=False)
-    return found
+    is_boilerplate[numbers] = matches.to_numpy(zero_copy_only=False)
+    return is_boilerplate

@@ -104,18 +104,18 @@ def read_docstrings(source: bytes) -> list[str]:
     except (SyntaxError, ValueError, RecursionError):
         return []
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    found: list[tuple[int, str]] = []
+    by_line: list[tuple[int, str]] = []
     to_visit: list[ast.AST] = [tree]
     while to_visit:
         node = to_visit.pop()
         if isinstance(node, documented):
             text = ast.get_docstring(node)
             if text:
-                found.append((getattr(node, "lineno", 0), text))
+                by_line.append((getattr(node, "lineno", 0), text))
         # Statements only: docstrings are nowhere inside of expressions, of which there are far
         # more.
         to_visit += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
-    return [text for _, text in sorted(found)]
+    return [text for _, text in sorted(by_line)]
 
 
 def _language_reference() -> Iterator[str]:

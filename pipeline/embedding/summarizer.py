@@ -237,12 +237,12 @@ class Summarizer:
         document) and `rank` of choice. `lost_tokens`, int32, were cut off sentences.
         """
         texts = columns["text"]
-        found = find_sentences(texts, self._splitter)
-        owners = np.repeat(np.arange(len(texts)), found.counts).tolist()
+        spans = find_sentences(texts, self._splitter)
+        owners = np.repeat(np.arange(len(texts)), spans.counts).tolist()
         sentences = [
             texts[owner][start:end]
             for owner, start, end in zip(
-                owners, found.starts.tolist(), found.ends.tolist(), strict=True
+                owners, spans.starts.tolist(), spans.ends.tolist(), strict=True
             )
         ]
         outputs = self._embedder.predict(
@@ -251,14 +251,14 @@ class Summarizer:
             on_tokens=on_tokens,
         )
         lost = np.maximum(outputs[TEXT_TOKENS] - self._settings.embedder.max_seq_length, 0)
-        bounds = offsets_of(found.counts).tolist()
+        bounds = offsets_of(spans.counts).tolist()
         summaries, details = np.empty(len(texts), object), np.empty(len(texts), object)
         for row, (begin, end) in enumerate(itertools.pairwise(bounds)):
             chosen = self._chosen(outputs[EMBEDDING][begin:end])
             entries = [
                 {
-                    "start": int(found.starts[begin + number]),
-                    "end": int(found.ends[begin + number]),
+                    "start": int(spans.starts[begin + number]),
+                    "end": int(spans.ends[begin + number]),
                     "text": sentences[begin + number],
                     "score": round(score, _DIGITS),
                     "rank": rank,

@@ -70,13 +70,13 @@ def _packages() -> str:
 
 def _engines() -> str:
     """List the engines for exported models, in the order of preference of `score`."""
-    found = []
+    lines = []
     for name, engine in ENGINES.items():
         if engine.is_installed():
-            found.append(name)
+            lines.append(name)
         else:
-            found.append(f"{name} not installed (pip install 'bert-pipeline[{name}]')")
-    return ", ".join(found)
+            lines.append(f"{name} not installed (pip install 'bert-pipeline[{name}]')")
+    return ", ".join(lines)
 
 
 def _temporary_space() -> str:

@@ -51,7 +51,7 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     written = output_format(config.output)
     row_type = "parquet" if written == "parquet" else "jsonl"
     files = match_files(config.input, endings=TABLE_FORMATS, output=config.output)
-    found = partitions_of([file.path for file in files])
+    partitions_of_files = partitions_of([file.path for file in files])
     tables = [
         ScoredTable(
             number=number,
@@ -61,7 +61,7 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
             output_format=written,
             partitions=partitions,
         )
-        for number, (file, partitions) in enumerate(zip(files, found, strict=True))
+        for number, (file, partitions) in enumerate(zip(files, partitions_of_files, strict=True))
     ]
     plan = source.plan(
         config,

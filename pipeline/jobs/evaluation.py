@@ -133,13 +133,13 @@ def _trained_on(model: str, digests: Collection[str], depth: int = 0) -> list[st
     manifest = read_manifest(folder) or (folder.name == "best" and read_manifest(folder.parent))
     if not manifest or depth > _MOST_STEPS:
         return []
-    found = []
+    paths = []
     for each in manifest.get("inputs", []):
         if each.get("key") == "train" and each.get("sha256") in digests:
-            found.append(str(each["path"]))
+            paths.append(str(each["path"]))
         elif each.get("key") in ("run", "source") and Path(each["path"]).is_dir():
-            found += _trained_on(each["path"], digests, depth + 1)
-    return found
+            paths += _trained_on(each["path"], digests, depth + 1)
+    return paths
 
 
 def _chosen_engine(config: EvaluateConfig) -> ChosenEngine | None:

@@ -314,7 +314,7 @@ class Combination:
 def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRecord) -> None:
     """Train unfinished runs, and keep the best run of the settings with the best mean."""
     runs = config.runs()
-    found = []
+    finished = []
     for number, (settings, single) in enumerate(runs, start=1):
         path = _folder(config, settings, single.seed)
         named = _named({**settings, "seed": single.seed})
@@ -325,11 +325,13 @@ def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRec
                 dataclasses.replace(options, overwrite=False, is_part=True),
             )
         remove(path / "checkpoints")  # a finished run of a series is not extended
-        found.append(SeriesRun(settings=settings, seed=single.seed, path=path, manifest=manifest))
+        finished.append(
+            SeriesRun(settings=settings, seed=single.seed, path=path, manifest=manifest)
+        )
         # Else graphs and variables of all runs stay in memory until the last one ends.
         keras.backend.clear_session()
         gc.collect()
-    _record_series(record, config, combinations(found))
+    _record_series(record, config, combinations(finished))
 
 
 def combinations(runs: Sequence[SeriesRun]) -> list[Combination]:

@@ -57,12 +57,12 @@ def examine(counts: Counts, config: PreprocessConfig | VocabConfig) -> Health:
         config: of the job.
     """
     if isinstance(config, VocabConfig):
-        found = dict(counts)
+        all_figures = dict(counts)
         if counts["words"]:
-            found["too_long_fraction"] = counts["words_too_long"] / counts["words"]
+            all_figures["too_long_fraction"] = counts["words_too_long"] / counts["words"]
     else:
-        found = _preprocess_figures(counts, config)
-    figures = {name: found[name] for name in _SHOWN if name in found}
+        all_figures = _preprocess_figures(counts, config)
+    figures = {name: all_figures[name] for name in _SHOWN if name in all_figures}
     listed = ", ".join(_SHOWN[name].format(figure) for name, figure in figures.items())
     warnings: list[str | None] = []
     for name, figure in figures.items():

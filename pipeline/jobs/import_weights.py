@@ -38,8 +38,8 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
     after = directory.config
 
     def body(record: JobRecord) -> None:
-        found = None if directory.task else task_of_weights(directory)
-        task = directory.task if found is None else found.settings()
+        task_inside = None if directory.task else task_of_weights(directory)
+        task = directory.task if task_inside is None else task_inside.settings()
         with record.stage("convert"):
             write_imported(directory, config.output, task=task)
         positions = after.max_position_embeddings

@@ -50,10 +50,10 @@ def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
         warn_of_unfinished_run(config.init, options.console)
         check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
         with record.stage("label_errors"):
-            found = imported(label_error_tasks()[config.task].implementation)(
+            errors = imported(label_error_tasks()[config.task].implementation)(
                 config, options.console, check, folder
             )
-        _write(record, config, found)
+        _write(record, config, errors)
 
     inputs = check_inputs_exist(
         {

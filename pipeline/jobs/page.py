@@ -107,9 +107,9 @@ def write_runs_page(
     from pipeline.report.runs import read_runs
     from pipeline.report.runs_page import runs_page
 
-    found = read_runs(runs)
+    read = read_runs(runs)
     _check_page_place(output, runs, flag="--output", overwrite=overwrite)
-    write_text_atomically(output, runs_page(found, texts, pairs))
+    write_text_atomically(output, runs_page(read, texts, pairs))
 
 
 def _check_page_place(page: str, artifacts: Sequence[str], *, flag: str, overwrite: bool) -> None:

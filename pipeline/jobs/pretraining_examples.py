@@ -226,18 +226,18 @@ def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:
     """Count what an interrupted run has finished, and tell the user."""
     shards = [name for split in ("train", "eval") for name in job.shard_names(split)]
     there = {path.name for path in path_of(job.output).iterdir()}
-    found = {
+    done = {
         "blocks": count_finished_work(path_of(job.work), BLOCK),
         "pools": count_finished_work(path_of(job.work), POOL),
         "shards": sum(name in there for name in shards),
     }
-    if any(found.values()):
+    if any(done.values()):
         tasks = quantity(job.plan.pools * job.plan.parts, "task")
         console.info(
-            f"already finished: {quantity(found['blocks'], 'block')} of text, {found['pools']:,} "
-            f"of at most {tasks} on pools, {found['shards']:,} of {quantity(len(shards), 'shard')}"
+            f"already finished: {quantity(done['blocks'], 'block')} of text, {done['pools']:,} "
+            f"of at most {tasks} on pools, {done['shards']:,} of {quantity(len(shards), 'shard')}"
         )
-    return found
+    return done
 
 
 @dataclasses.dataclass(frozen=True)
@@ -346,9 +346,9 @@ def _check_usable(config: PreprocessConfig, counts: dict[str, Any]) -> None:
             for kind in ("rejected", "dropped")
             for reason, n in counts[kind].items()
         ]
-        found = f" (left out: {', '.join(reasons)})" if reasons else ""
+        left_out = f" (left out: {', '.join(reasons)})" if reasons else ""
         raise InputError(
-            f"{inputs}: no usable document{found}; expected text, see --help-all for formats"
+            f"{inputs}: no usable document{left_out}; expected text, see --help-all for formats"
         )
     if not counts["examples"]["train"]:
         raise InputError(

@@ -319,8 +319,8 @@ class Scoring(TableJob):
         explanations: list[list[dict[str, Any]]] = [[] for _ in marked]
         begin = time.perf_counter()
         with self.options.console.counting("explaining", len(marked)) as show:
-            for number, found in explainer.explain_rows([row.texts for row in marked]):
-                explanations[number] = [each.as_json() for each in found]
+            for number, words in explainer.explain_rows([row.texts for row in marked]):
+                explanations[number] = [each.as_json() for each in words]
                 show(1)
         lines = []
         for row, entry in zip(marked, explanations, strict=True):
@@ -372,12 +372,12 @@ class Scoring(TableJob):
         if not self.config.update:
             return {}
         tables = {"scored": plan.tables, "kept": self.kept}
-        return {"files": {key: [each.source for each in found] for key, found in tables.items()}}
+        return {"files": {key: [each.source for each in scored] for key, scored in tables.items()}}
 
     def _report_drift(self, record: JobRecord, plan: ScoringPlan) -> dict[str, Drift]:
         """Say of each file, by its path, whether its rows are like those of training."""
-        found = {table.source: drift_of(table, plan) for table in plan.tables}
-        known = {source: drift for source, drift in found.items() if drift is not None}
+        drifts = {table.source: drift_of(table, plan) for table in plan.tables}
+        known = {source: drift for source, drift in drifts.items() if drift is not None}
         for source, drift in known.items():
             show = record.console.warn if drift.differences else record.console.info
             show(f"drift: {source}: {drift}")

@@ -102,9 +102,9 @@ def _search_block(queries: np.ndarray, corpus: np.ndarray, k: int) -> Neighbors:
     rows: np.ndarray = np.zeros((len(queries), 0), np.int64)
     scores: np.ndarray = np.zeros((len(queries), 0), np.float32)
     for begin in range(0, len(corpus), _VECTORS_PER_BLOCK):
-        found, columns = _greatest(queries @ corpus[begin : begin + _VECTORS_PER_BLOCK].T, k)
+        block_scores, columns = _greatest(queries @ corpus[begin : begin + _VECTORS_PER_BLOCK].T, k)
         rows = np.concatenate([rows, columns + begin], axis=1)
-        scores, kept = _greatest(np.concatenate([scores, found], axis=1), k)
+        scores, kept = _greatest(np.concatenate([scores, block_scores], axis=1), k)
         rows = np.take_along_axis(rows, kept, axis=1)
     return Neighbors(rows, scores)
 
@@ -112,8 +112,8 @@ def _search_block(queries: np.ndarray, corpus: np.ndarray, k: int) -> Neighbors:
 def _greatest(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the k greatest of each row and their columns, descending; equal ones from left."""
     with tf.device("CPU"):
-        found = tf.math.top_k(scores, min(k, scores.shape[1]), index_type=tf.int64)
-    return found.values.numpy(), found.indices.numpy()
+        greatest = tf.math.top_k(scores, min(k, scores.shape[1]), index_type=tf.int64)
+    return greatest.values.numpy(), greatest.indices.numpy()
 
 
 def build_index(corpus: np.ndarray, *, on_vectors: Callable[[int], None] | None = None) -> Any:
@@ -293,9 +293,11 @@ def _write_neighbors(
 ) -> None:
     k = min(config.top_k, len(corpus.vectors))
     with record.stage("search"):
-        found, index, facts = _neighbors(config, queries.vectors, corpus.vectors, k, record.console)
+        neighbors, index, facts = _neighbors(
+            config, queries.vectors, corpus.vectors, k, record.console
+        )
     with record.stage("write"):
-        rows = write_results(config.output, found, queries, corpus)
+        rows = write_results(config.output, neighbors, queries, corpus)
     record.counts = {
         "queries": len(queries.vectors),
         "corpus": len(corpus.vectors),
@@ -331,15 +333,15 @@ def _neighbors(
     console.info(f"index: hnsw, approximate ({sizes})")
     with console.counting("indexing", len(corpus), "vector") as progress:
         index = build_index(corpus, on_vectors=progress)
-    found = search_index(index, queries, k)
+    neighbors = search_index(index, queries, k)
     sample = np.unique(np.linspace(0, len(queries) - 1, config.recall_queries).astype(np.int64))
     exact = exact_neighbors(queries[sample], corpus, k)
-    fraction = recall(Neighbors(found.rows[sample], found.scores[sample]), exact)
+    fraction = recall(Neighbors(neighbors.rows[sample], neighbors.scores[sample]), exact)
     console.info(
         f"recall@{k} against exact search, on {quantity(len(sample), 'query', 'queries')}: "
         f"{fraction:.4f}"
     )
-    return found, name, {"recall": round(fraction, 4), "recall_queries": len(sample)}
+    return neighbors, name, {"recall": round(fraction, 4), "recall_queries": len(sample)}
 
 
 def _check_similarity(config: SearchConfig, source: VectorSource, console: Console) -> None:

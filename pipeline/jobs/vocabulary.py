@@ -265,27 +265,27 @@ def _extended(
     record: JobRecord,
 ) -> LearnedVocabulary:
     """Leave out new entries that save too little; say which of them pay."""
-    found = entries_that_pay(
+    kept = entries_that_pay(
         learned.pieces,
         counted.words,
         counted.counts,
         num_base=num_base,
         min_saving=config.min_saving,
     )
-    saved = found.tokens_before - found.tokens
+    saved = kept.tokens_before - kept.tokens
     record.console.info(
-        f"{quantity(len(found.savings), 'new entry')} save {saved:,} of {found.tokens_before:,} "
-        f"tokens of the corpus ({saved / max(found.tokens_before, 1):.1%})",
-        *_saving_lines(found),
+        f"{quantity(len(kept.savings), 'new entry')} save {saved:,} of {kept.tokens_before:,} "
+        f"tokens of the corpus ({saved / max(kept.tokens_before, 1):.1%})",
+        *_saving_lines(kept),
     )
-    if found.left_out:
+    if kept.left_out:
         record.console.info(
-            f"{quantity(found.left_out, 'entry')} left out, which save fewer than "
+            f"{quantity(kept.left_out, 'entry')} left out, which save fewer than "
             f"{config.min_saving:,} tokens each (--min-saving)"
         )
-    record.metrics |= {"tokens_before": found.tokens_before, "tokens_saved": saved}
-    record.counts["entries_left_out"] = found.left_out
-    return dataclasses.replace(learned, pieces=found.pieces)
+    record.metrics |= {"tokens_before": kept.tokens_before, "tokens_saved": saved}
+    record.counts["entries_left_out"] = kept.left_out
+    return dataclasses.replace(learned, pieces=kept.pieces)
 
 
 def _saving_lines(extended: ExtendedVocabulary) -> Iterator[str]:

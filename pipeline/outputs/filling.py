@@ -67,11 +67,11 @@ def filling_folder(
             remove(each)
     elif content:
         _check_same_inputs(path, inputs)
-        found = "an unfinished run with the same config; resuming it"
+        state = "an unfinished run with the same config; resuming it"
         if is_extended:
-            found = f"a run with fewer {spec.extendable_key}; extending it"
+            state = f"a run with fewer {spec.extendable_key}; extending it"
         if not spec.is_update:
-            options.console.info(f"{path}: found {found}")
+            options.console.info(f"{path}: found {state}")
         for each in (path, *_folders_in(path)):
             remove_leftovers(each)
     make_folders(path)
@@ -198,8 +198,8 @@ def _state(place: OutputPlace) -> list[tuple[int, int, int] | None]:
     states: list[tuple[int, int, int] | None] = []
     for path in place.files:
         with suppress(FileNotFoundError):
-            found = path.stat()
-            states.append((found.st_ino, found.st_size, found.st_mtime_ns))
+            status = path.stat()
+            states.append((status.st_ino, status.st_size, status.st_mtime_ns))
             continue
         states.append(None)
     return states

@@ -140,9 +140,9 @@ def _input_states(inputs: Inputs) -> dict[str, list[tuple[str, int, int]]]:
     """
     states: dict[str, list[tuple[str, int, int]]] = {}
     for path in (path for paths in inputs.values() for path in paths if "://" not in path):
-        found = Path(path)
-        is_tree = found.is_dir() and not holds_records(found)
-        files = sorted(found.rglob("*")) if is_tree else [manifest_path(path), found]
+        place = Path(path)
+        is_tree = place.is_dir() and not holds_records(place)
+        files = sorted(place.rglob("*")) if is_tree else [manifest_path(path), place]
         states[path] = []
         for file in files:
             if file.is_file():

@@ -148,13 +148,13 @@ class StoredRun:
 
 
 def _names(folder: Path) -> list[str]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(filter(is_content, (str(path.relative_to(folder)) for path in found)))
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(filter(is_content, (str(path.relative_to(folder)) for path in files)))
 
 
 def _state(path: Path) -> _State:
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns

@@ -176,8 +176,8 @@ def _vocabulary(
         pieces = learned.pieces[:size]
         tokens = HostTokenizer(pieces, lowercase=lowercase).tokenize_texts(texts)
         weights = np.repeat(counts, np.diff(tokens.offsets)).astype(np.float64)
-        found = np.bincount(tokens.ids, weights, minlength=len(pieces))
-        frequencies.append((size, scale * found[is_merged[: len(pieces)]]))
-        tokens_by_size[size] = int(found.sum())
+        piece_counts = np.bincount(tokens.ids, weights, minlength=len(pieces))
+        frequencies.append((size, scale * piece_counts[is_merged[: len(pieces)]]))
+        tokens_by_size[size] = int(piece_counts.sum())
     chosen = choose_vocab_size(frequencies)
     return chosen, tokens_by_size[chosen]

@@ -131,15 +131,15 @@ def draft_config(
         columns = sketch_columns(block.columns, block.rows)
         table = TableSketch(path=source, columns=columns, chosen=values)
         console.info(*column_lines(table))
-        found = likely_columns(task, table)
+        guessed = likely_columns(task, table)
         for key, names in table.rivals.items():
             listed = ", ".join(map(repr, names))
-            console.info(f"  {key} {found[key]!r} is a guess; also possible: {listed}")
-        ids = likely_id_column(block.columns, block.rows, _names_in({**found, **values}))
+            console.info(f"  {key} {guessed[key]!r} is a guess; also possible: {listed}")
+        ids = likely_id_column(block.columns, block.rows, _names_in({**guessed, **values}))
         if ids is not None:
-            found = {**found, ID_COLUMN: ids}
-        draft.values.update({key: found[key] for key in found if key not in values})
-        draft.reasons.update(_column_reasons(found, table))
+            guessed = {**guessed, ID_COLUMN: ids}
+        draft.values.update({key: guessed[key] for key in guessed if key not in values})
+        draft.reasons.update(_column_reasons(guessed, table))
     return draft
 
 

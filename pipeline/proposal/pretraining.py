@@ -96,25 +96,25 @@ def given_settings(
         "preprocess": {**corpus, "vocab": f"{stem}-vocab.txt", "output": f"{stem}-data"},
         "train": {"data": f"{stem}-data", "output": f"{stem}-run", "size": "tiny"},
     }
-    found = {}
+    by_section = {}
     for name, section_type in SECTIONS.items():
         flags = {key: value for key, value in required[name].items() if key not in names[name]}
         values = resolve(section_type, assignments=tuple(shared), flags=flags).as_dict()
         kept = {key: values[key] for key in names[name]}
-        found[name] = {**flags, **kept}
+        by_section[name] = {**flags, **kept}
         if name == "train" and "size" not in names[name]:
-            del found[name]["size"]
-    return found
+            del by_section[name]["size"]
+    return by_section
 
 
 def propose_settings(
-    user_settings: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any], facts: CorpusFacts
+    user_settings: Mapping[str, Mapping[str, Any]], seen: Mapping[str, Any], facts: CorpusFacts
 ) -> tuple[dict[str, dict[str, Any]], PretrainingRecipe]:
     """Choose the settings of all sections.
 
     Args:
         user_settings: values of the user by section, which are kept.
-        found: keys of both data jobs that the corpus decides.
+        seen: keys of both data jobs that the corpus decides.
         facts: the corpus.
 
     Returns:
@@ -137,9 +137,9 @@ def propose_settings(
     )
     pairs = {} if is_paired else {"pair_task": "none"}
     proposed: dict[str, dict[str, Any]] = {
-        "vocab": {**found, "vocab_size": vocab_size},
+        "vocab": {**seen, "vocab_size": vocab_size},
         "preprocess": {
-            **found,
+            **seen,
             "max_seq_length": recipe.max_seq_length,
             "max_predictions_per_seq": recipe.max_predictions_per_seq,
             "masking": "dynamic",
@@ -260,8 +260,8 @@ def propose_pretraining(
     target = config_file(output or f"{_stem(source)}-pretrain.yaml", overwrite=overwrite)
     user_settings = given_settings(source, target, assignments)
     console.info(f"{source}: looking at {quantity(len(files), 'file')}")
-    facts, found = _look(files, user_settings["preprocess"], console)
-    settings, recipe = propose_settings(user_settings, found, facts)
+    facts, seen = _look(files, user_settings["preprocess"], console)
+    settings, recipe = propose_settings(user_settings, seen, facts)
     seconds, measured, time = _estimate(settings, console)
     shape = shape_line(sized_config(recipe.size, settings["vocab"]["vocab_size"]))
     console.info(f"  model       {recipe.size}: {shape}")
@@ -304,17 +304,17 @@ def _look(
     """Survey a corpus; also return the settings of both data jobs that it decides."""
     guess = file_encoding(files[0].path) if Path(files[0].path).is_file() else None
     encoding = str(settings.get("encoding") or guess or "utf-8")
-    found: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
-    config = build_section(PreprocessConfig, {**settings, **found})
+    seen: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
+    config = build_section(PreprocessConfig, {**settings, **seen})
     corpus = understand_corpus(config, files)
     facts = look_at_corpus(config, files, corpus.layouts)
     if facts.duplicates or facts.similar > _MANY_SIMILAR:
-        found["duplicates"] = "near" if facts.similar > _MANY_SIMILAR else "exact"
+        seen["duplicates"] = "near" if facts.similar > _MANY_SIMILAR else "exact"
     console.info(*facts_lines(facts, files, encoding), f"  read as     {corpus.reading}")
     console.info(*corpus.first)
     for warning in corpus.warnings:
         console.warn(warning)
-    return facts, found
+    return facts, seen
 
 
 def _advise(facts: CorpusFacts, seconds: float, console: Console) -> None:

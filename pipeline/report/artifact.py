@@ -299,8 +299,8 @@ def is_foreign_model(path: str) -> bool:
 
 def foreign_headline(path: str) -> str:
     """Return the first line on a model directory without a manifest."""
-    found = recognize_format(path)
-    title = "" if found is None else f" ({found.title})"
+    model_format = recognize_format(path)
+    title = "" if model_format is None else f" ({model_format.title})"
     return f"{path}: model directory{title} without a manifest"
 
 
@@ -364,8 +364,8 @@ def model_lines(folder: Path) -> list[str]:
     """
     folder = exported_folder(folder)
     lines = []
-    found = recognize_format(folder)
-    for name in (CONFIG if found is None else found.config_file, TASK):
+    model_format = recognize_format(folder)
+    for name in (CONFIG if model_format is None else model_format.config_file, TASK):
         if (folder / name).is_file():
             content = {**read_json_object(folder / name), "label2id": None}  # id2label once more
             lines += _fact_lines(name, setting_facts(content))

@@ -97,13 +97,15 @@ def trace(path: Path, manifest: dict[str, Any], hashes: _Hashes | None = None) -
 def _source(artifact: Path, item: dict[str, Any], hashes: _Hashes) -> Source:
     """Find an input and the job that made it; changed content was made by no known job."""
     path = item["path"]
-    found = recorded_input(artifact, path)
-    state = MISSING if found is None else _state(found, item, hashes)
+    artifact_path = recorded_input(artifact, path)
+    state = MISSING if artifact_path is None else _state(artifact_path, item, hashes)
     made = None
-    if found is not None and state != CHANGED:
-        maker = _maker(found)
+    if artifact_path is not None and state != CHANGED:
+        maker = _maker(artifact_path)
         made = None if maker is None else trace(*maker, hashes)
-    return Source(item.get("key", ""), path, item["bytes"], item["sha256"], found, state, made)
+    return Source(
+        item.get("key", ""), path, item["bytes"], item["sha256"], artifact_path, state, made
+    )
 
 
 def _state(path: Path, item: dict[str, Any], hashes: _Hashes) -> str:

@@ -39,8 +39,8 @@ def model_sections(folder: Path, manifest: Mapping[str, Any]) -> list[Section | 
         manifest: of the job that made it; empty for a foreign model.
     """
     inside = exported_folder(folder)
-    found = recognize_format(inside)
-    config_file = inside / (CONFIG if found is None else found.config_file)
+    model_format = recognize_format(inside)
+    config_file = inside / (CONFIG if model_format is None else model_format.config_file)
     config = read_json_object(config_file) if config_file.is_file() else {}
     task = read_json_object(inside / TASK) if (inside / TASK).is_file() else {}
     shapes = tensor_shapes(inside)

@@ -160,16 +160,16 @@ def evaluation_sections(task: Task, source: Any, results: TaskResults) -> list[S
 
 def contents_of(sections: Iterable[Section]) -> str:
     """Say what a page holds: "tables, plots, the most wrong rows"."""
-    found: dict[str, None] = {}
+    contents: dict[str, None] = {}
     for section in sections:
         match section:
             case TableSection() | MatrixSection():
-                found["tables"] = None
+                contents["tables"] = None
             case PlotSection() | HistogramSection():
-                found["plots"] = None
+                contents["plots"] = None
             case ExamplesSection() if section.examples:
-                found[f"the {section.title[:1].lower()}{section.title[1:]}"] = None
-    return ", ".join(found)
+                contents[f"the {section.title[:1].lower()}{section.title[1:]}"] = None
+    return ", ".join(contents)
 
 
 def evaluation_page(

@@ -245,8 +245,8 @@ def ticks(low: float, high: float) -> np.ndarray:
     power = 10.0 ** np.floor(np.log10(rough))
     step = min((factor * power for factor in (1.0, 2.0, 5.0, 10.0)), key=lambda s: abs(s - rough))
     first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
-    found: np.ndarray = np.round(np.arange(first, last + 1) * step, 10)
-    return found + 0.0  # no -0
+    places: np.ndarray = np.round(np.arange(first, last + 1) * step, 10)
+    return places + 0.0  # no -0
 
 
 def thinned(line: Line) -> Line:

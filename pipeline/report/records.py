@@ -112,11 +112,11 @@ def _summarize(split: str, data: PretrainingData, vocab: list[str], samples: int
     shape = f"{lengths.mean():.1f} tokens per record, unmasked"
     if most_targets:
         shape = f"{lengths.mean():.1f} tokens and {targets.mean():.1f} targets per record"
-    found = [shape, f"{1 - lengths.mean() / longest:.1%} padding"]
+    parts = [shape, f"{1 - lengths.mean() / longest:.1%} padding"]
     if data.pair_task in _LABEL_WORDS:
         fraction = features["next_sentence_labels"].mean()
-        found.append(f"{fraction:.1%} with {_LABEL_WORDS[data.pair_task]}")
-    facts.append(f"of the first {quantity(count, 'record')}: {', '.join(found)}")
+        parts.append(f"{fraction:.1%} with {_LABEL_WORDS[data.pair_task]}")
+    facts.append(f"of the first {quantity(count, 'record')}: {', '.join(parts)}")
     histograms = [make_histogram("tokens per record", lengths, longest)]
     if most_targets:
         histograms.append(make_histogram("targets per record", targets, most_targets))

@@ -118,10 +118,10 @@ def _corpus_sections(
     content: list[Section | str] = []
     if "rules" in manifest:
         content += _evidence(manifest, samples=samples)
-    found = corpus_of_records(folder, manifest)
-    if isinstance(found, str):
-        return [*content, f'<p class="note">{escape(found)}</p>']
-    return [*content, *corpus_sections(found, samples=samples)]
+    corpus = corpus_of_records(folder, manifest)
+    if isinstance(corpus, str):
+        return [*content, f'<p class="note">{escape(corpus)}</p>']
+    return [*content, *corpus_sections(corpus, samples=samples)]
 
 
 def _evidence(manifest: Mapping[str, Any], *, samples: int) -> Iterator[Section | str]:

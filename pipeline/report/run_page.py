@@ -16,8 +16,8 @@ _MLM_LOSS = "mlm_loss"
 
 def run_headline(manifest: Mapping[str, Any]) -> str:
     """Render the verdict on a finished run, and its tiles: best metric, steps, time, rows."""
-    found = verdict(manifest)
-    paragraph = f'<p class="verdict">{escape(found)}</p>' if found else ""
+    sentence = verdict(manifest)
+    paragraph = f'<p class="verdict">{escape(sentence)}</p>' if sentence else ""
     best = BestModel.of_manifest(dict(manifest))
     chosen = None if best is None else best.metric
     return f"{paragraph}{tiles_html(_tiles(manifest, best), chosen=chosen)}"

@@ -48,11 +48,11 @@ def compared_runs(runs: Sequence[Run]) -> list[Section | str]:
 
     Raises InputError for damaged predictions.
     """
-    found = [each for each in map(_evaluated, runs) if each is not None]
-    if len(found) < 2 or len({each.metric for each in found}) > 1:
+    evaluated = [each for each in map(_evaluated, runs) if each is not None]
+    if len(evaluated) < 2 or len({each.metric for each in evaluated}) > 1:
         return []
-    sign = -1.0 if is_lower_better(found[0].metric) else 1.0
-    ranked = sorted(found, key=lambda each: -sign * each.value)
+    sign = -1.0 if is_lower_better(evaluated[0].metric) else 1.0
+    ranked = sorted(evaluated, key=lambda each: -sign * each.value)
     best, *others = ranked
     value = shown_measure(best.value, best.error)
     lines = [f"{best.run.name} is the best by {best.metric}: {value}."]
@@ -91,8 +91,8 @@ def _without_rows(run: Run) -> Evaluated | None:
 
 
 def _evaluated(run: Run) -> Evaluated | None:
-    found = _without_rows(run)
-    return None if found is None else dataclasses.replace(found, rows=_read_rows(run))
+    evaluated = _without_rows(run)
+    return None if evaluated is None else dataclasses.replace(evaluated, rows=_read_rows(run))
 
 
 def _read_rows(run: Run) -> list[dict[str, Any]] | None:

@@ -107,7 +107,7 @@ def _histograms(runs: Sequence[Run]) -> list[HistogramSection]:
 
 def _evaluations(runs: Sequence[Run]) -> str:
     """Render the evaluations of all runs, one level of headings lower."""
-    found = [(number, run, run.evaluation_html()) for number, run in enumerate(runs)]
+    pages = [(number, run, run.evaluation_html()) for number, run in enumerate(runs)]
     items = "".join(
         folded(
             run.name,
@@ -115,7 +115,7 @@ def _evaluations(runs: Sequence[Run]) -> str:
             f' open class="evaluation of-{number}"',
         )
         + "\n"
-        for number, run, html in found
+        for number, run, html in pages
         if html is not None
     )
     return f"<h2>Evaluation</h2>\n{items}" if items else ""
@@ -159,14 +159,14 @@ def settings(runs: Sequence[Run]) -> TableSection:
 
 def records_of(run: Run) -> list[Path]:
     """Return the folders of records that a pretraining run read, if unchanged."""
-    found = []
+    folders = []
     for item in (run.manifest or {}).get("inputs", []):
         folder = recorded_input(run.path, item["path"])
         made = manifest_path(folder) if folder is not None and folder.is_dir() else None
         if made is not None and made.is_file() and file_sha256(made) == item["sha256"]:
             assert folder is not None
-            found.append(folder)
-    return found
+            folders.append(folder)
+    return folders
 
 
 def _ranked(run: Run, best: str | None) -> _Facts:

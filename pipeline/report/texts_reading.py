@@ -81,14 +81,14 @@ def predictions(
     predicted = {name: decoded_texts(tensor.numpy()) for name, tensor in outputs.items()}
     fields = [field for field in declared.predictions if not field.is_extra]
     (row,) = prediction_rows(fields, predicted)
-    found = [Prediction(name=name, value=value) for name, value in row.items()]
+    named = [Prediction(name=name, value=value) for name, value in row.items()]
     if declared.probabilities is None or declared.probabilities.list_input is not None:
-        return found
+        return named
     ranking = RowProbabilities.of(declared, settings, f"top-{_MOST_LABELS}", path)
     assert ranking is not None
     (labels,) = ranking.values(predicted, inputs)
     noun = declared.probabilities.noun
-    return found + [
+    return named + [
         Prediction(name=str(label[noun]), probability=label["score"]) for label in labels
     ]
 
@@ -248,13 +248,13 @@ class TextReader:
         # A token that occurs again has the same neighbors.
         kinds, firsts = np.unique(ids, return_index=True)
         specials = [self._tokenizer.vocab.index(token) for token in SPECIAL_TOKENS]
-        found: dict[int, Sequence[tuple[str, float]]] = {}
+        by_position: dict[int, Sequence[tuple[str, float]]] = {}
         for position in sorted(firsts[~np.isin(kinds, specials)].tolist()):
             similarity = self._directions @ self._directions[ids[position]]
             # Each token is nearest to itself, and special tokens mean nothing as words.
             similarity[[ids[position], *specials]] = -np.inf
-            found[position] = self._likeliest(similarity, most)
-        return found
+            by_position[position] = self._likeliest(similarity, most)
+        return by_position
 
     def _guesses(
         self, ids: np.ndarray, types: np.ndarray, most: int, *, has_masks: bool, first: int | None

@@ -33,16 +33,16 @@ def vectors_sections(
 
     if not holds_vectors(str(path)):
         return [tiles_html(_tiles(manifest, None))]
-    found = read_vectors(str(path), text_column=None)
-    number = len(found.vectors)
+    stored = read_vectors(str(path), text_column=None)
+    number = len(stored.vectors)
     rows = np.unique(np.linspace(0, number - 1, min(number, _MOST_COMPARED)).astype(np.int64))
-    vectors = found.vectors[rows].astype(np.float64)
+    vectors = stored.vectors[rows].astype(np.float64)
     texts = [f"row {row + 1:,}" for row in rows.tolist()]
-    if found.texts is not None:
-        texts = [found.texts[row].as_py() or "" for row in rows.tolist()]
+    if stored.texts is not None:
+        texts = [stored.texts[row].as_py() or "" for row in rows.tolist()]
     norms = np.linalg.norm(vectors, axis=1)
     unit = vectors / np.maximum(norms, _SMALLEST_NORM)[:, None]
-    content: list[Section | str] = [tiles_html(_tiles(manifest, found.vectors.shape))]
+    content: list[Section | str] = [tiles_html(_tiles(manifest, stored.vectors.shape))]
     if len(rows) < 2:
         return content
     cosines = unit @ unit.T

@@ -91,20 +91,20 @@ def _scripts(entries: Sequence[str]) -> TableSection:
     """Tabulate entries by the script of most of their letters, with the longest of each."""
     from pipeline.report.corpus.scripts import main_script
 
-    found: dict[str, list[str]] = {}
+    entries_by_script: dict[str, list[str]] = {}
     for entry in entries:
         if entry in SPECIAL_TOKENS:
             continue
-        found.setdefault(main_script(entry.removeprefix(_CONTINUES)), []).append(entry)
-    order = sorted(found, key=lambda script: -len(found[script]))
+        entries_by_script.setdefault(main_script(entry.removeprefix(_CONTINUES)), []).append(entry)
+    order = sorted(entries_by_script, key=lambda script: -len(entries_by_script[script]))
     rows = []
     for script in order[:_MOST_SCRIPTS]:
-        longest = sorted(found[script], key=len, reverse=True)[:_MOST_SHOWN]
+        longest = sorted(entries_by_script[script], key=len, reverse=True)[:_MOST_SHOWN]
         rows.append(
             [
                 "digits and signs" if script == "other" else script,
-                len(found[script]),
-                len(found[script]) / len(entries),
+                len(entries_by_script[script]),
+                len(entries_by_script[script]) / len(entries),
                 " ".join(longest),
             ]
         )
@@ -126,12 +126,12 @@ def _corpus_sections(
     from pipeline.report.corpus.page import corpus_of_records  # readers, with Beam
     from pipeline.report.corpus.sample import read_sample
 
-    found = corpus_of_records(path, manifest)
-    if isinstance(found, str):
-        yield f'<p class="note">{escape(found)}</p>'
+    corpus = corpus_of_records(path, manifest)
+    if isinstance(corpus, str):
+        yield f'<p class="note">{escape(corpus)}</p>'
         return
     try:
-        sample = read_sample(found.config, found.files, most_bytes=_SAMPLE_BYTES)
+        sample = read_sample(corpus.config, corpus.files, most_bytes=_SAMPLE_BYTES)
     except BertPipelineError as error:
         yield f'<p class="note">{escape(str(error))}</p>'
         return

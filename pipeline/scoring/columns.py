@@ -87,8 +87,8 @@ class ScoringColumns:
         """Return a model's outputs for rows of words, [rows] by name; of texts they stay."""
         if self.words is None:
             return predicted
-        found = imported(self.words.implementation)(words, predicted, self.task)
-        return {**predicted, **found}
+        columns_by_words = imported(self.words.implementation)(words, predicted, self.task)
+        return {**predicted, **columns_by_words}
 
     def faults_of(self, predicted: Mapping[str, Any]) -> dict[int, Fault]:
         """Return why rows of a model's outputs cannot be predicted, by their number."""

@@ -68,8 +68,8 @@ def write_parquet(
                 schema = _with_columns(source.schema.empty_table(), [], added).schema
                 parts = ((files, _objects(files.part)) for files in blocks)
                 rows = (
-                    _with_columns(source.next_kept(files, len(found)), found, added)
-                    for files, found in parts
+                    _with_columns(source.next_kept(files, len(scored)), scored, added)
+                    for files, scored in parts
                 )
                 _write_groups(aside, schema, rows)
                 source.check_rows(summary.rows_in, is_all=not plan.limit)
@@ -278,9 +278,9 @@ def drift_of(table: ScoredTable, plan: ScoringPlan) -> Drift | None:
         return None
     total: Counts | None = None
     for files in block_files(table, read_summary(table, plan), plan):
-        found = read_sealed(files.done)
-        if Fact.DRIFT in found:
-            parts = [found[Fact.DRIFT]] if total is None else [total, found[Fact.DRIFT]]
+        done = read_sealed(files.done)
+        if Fact.DRIFT in done:
+            parts = [done[Fact.DRIFT]] if total is None else [total, done[Fact.DRIFT]]
             total = Counts.sum_of(parts)
     if total is None:
         return None
@@ -292,8 +292,8 @@ def scores_of(table: ScoredTable, plan: ScoringPlan) -> np.ndarray | None:
     done = map(
         read_sealed, (files.done for files in block_files(table, read_summary(table, plan), plan))
     )
-    found = [each[Fact.SCORES] for each in done if Fact.SCORES in each]
-    return np.sum(found, axis=0) if found else None
+    histograms = [each[Fact.SCORES] for each in done if Fact.SCORES in each]
+    return np.sum(histograms, axis=0) if histograms else None
 
 
 def numbered_parts(plan: ScoringPlan) -> Iterator[tuple[int, int, Path]]:

@@ -119,7 +119,7 @@ class MarkedRows:
         keys = self._keys(predicted, len(next(iter(texts.values()))))[list(rows)]
         ends = np.cumsum([len(line.encode()) + 1 for line in lines])
         chosen = np.argsort(keys, kind="stable")[: self.most].tolist()
-        found = [
+        marks = [
             [
                 int(keys[at]),
                 int(ends[at - 1]) if at else 0,
@@ -129,16 +129,16 @@ class MarkedRows:
             ]
             for at in chosen
         ]
-        write_text_atomically(_beside(part), json.dumps(found))
+        write_text_atomically(_beside(part), json.dumps(marks))
 
     def read(self, parts: Iterable[tuple[int, int, Path]]) -> list[MarkedRow]:
         """Return the marked rows of all blocks, given by their tables, numbers and parts."""
         best: list[MarkedRow] = []
         for table, block, part in parts:
-            found = json.loads(_beside(part).read_text(encoding="utf-8"))
+            marks = json.loads(_beside(part).read_text(encoding="utf-8"))
             here = [
                 MarkedRow(key, table, block, begin, end, Place(*place), texts)
-                for key, begin, end, place, texts in found
+                for key, begin, end, place, texts in marks
             ]
             best = heapq.nsmallest(self.most, [*best, *here], key=lambda row: row[:5])
         return best
@@ -205,11 +205,11 @@ def rewrite_parts(
         by_part[where] = []
     for row, line in rows:
         by_part[row.table, row.block].append((row.begin, row.end, line))
-    for (table, block), found in by_part.items():
+    for (table, block), chosen in by_part.items():
         part = part_of(table, block)
         content = part.read_bytes()
         pieces, last = [], 0
-        for begin, end, line in sorted(found):
+        for begin, end, line in sorted(chosen):
             if not only:
                 pieces.append(content[last:begin])
             pieces.append(line)

@@ -76,8 +76,8 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
     def run_inference(
         self, batch: Sequence[Row], model: Predictor, inference_args: dict[str, Any] | None = None
     ) -> Iterable[PredictionResult]:
-        found = model.predict(batch, scores=self._scores, batch_tokens=self._batch_tokens)
-        for row, predictions in zip(batch, found, strict=True):
+        predicted = model.predict(batch, scores=self._scores, batch_tokens=self._batch_tokens)
+        for row, predictions in zip(batch, predicted, strict=True):
             yield PredictionResult(row, predictions, self._folder)
 
     def get_num_bytes(self, batch: Sequence[Row]) -> int:

@@ -217,8 +217,8 @@ def abstain(
     if abstention.beyond is None:
         return {}
     embedder, distance = _distance(plan.model)
-    found = embedder.predict({"text": joined_texts(texts)}, batch_tokens=plan.batch_tokens)
-    return {Fact.FAR: abstention.apply_far(rows, distance.distances(found[EMBEDDING]))}
+    embedded = embedder.predict({"text": joined_texts(texts)}, batch_tokens=plan.batch_tokens)
+    return {Fact.FAR: abstention.apply_far(rows, distance.distances(embedded[EMBEDDING]))}
 
 
 @functools.lru_cache(maxsize=1)
@@ -340,10 +340,10 @@ def kinds_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     kinds: dict[str, set[str]] = {}
     for row in rows:
         for key, value in row.items():
-            found = kinds.setdefault(key, set())
+            kinds_of_key = kinds.setdefault(key, set())
             if value is not None:
-                found.add(_kind(value))
-    return {key: sorted(found) for key, found in kinds.items()}
+                kinds_of_key.add(_kind(value))
+    return {key: sorted(kinds_of_key) for key, kinds_of_key in kinds.items()}
 
 
 def column_types(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, pa.DataType]:
@@ -357,8 +357,8 @@ def column_types(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, pa.D
     """
     kinds: dict[str, set[str]] = {}
     for part in parts:
-        for key, found in part.items():
-            kinds.setdefault(key, set()).update(found)
+        for key, kinds_of_key in part.items():
+            kinds.setdefault(key, set()).update(kinds_of_key)
     return {key: _TYPES.get(tuple(sorted(each)), pa.string()) for key, each in kinds.items()}
 
 

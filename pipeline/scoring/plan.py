@@ -343,10 +343,12 @@ def words_column(
         columns, rows = first.columns, first.rows
     except NoRowsError as error:
         columns, rows = error.columns, []
-    found = [name for name in (known, TOKENS) if name in columns]
+    candidates = [name for name in (known, TOKENS) if name in columns]
     if rows:  # Prodigy's tokens are objects, beside a text
-        found = [name for name in found if any(words_of(row.get(name)) is not None for row in rows)]
-    column = given or next(iter(found), None)
+        candidates = [
+            name for name in candidates if any(words_of(row.get(name)) is not None for row in rows)
+        ]
+    column = given or next(iter(candidates), None)
     if column is not None and are_single_words([row.get(column) for row in rows]):
         raise UsageError(
             f"{table.source}: most rows hold a single word in {column!r}, and each would be a "

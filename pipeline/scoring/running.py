@@ -201,8 +201,8 @@ def _repeated_ids(plan: ScoringPlan) -> Iterator[str]:
     for table in plan.tables:
         summary = read_summary(table, plan)
         if summary.repeated_ids:
-            found = (summary.repeated_id, summary.repeated_ids)
-            yield repeated_ids_warning(table.source, str(plan.dialect.id_column), *found)
+            first_and_count = (summary.repeated_id, summary.repeated_ids)
+            yield repeated_ids_warning(table.source, str(plan.dialect.id_column), *first_and_count)
 
 
 def _log_losses(console: Console, counts: ScoringCounts) -> None:

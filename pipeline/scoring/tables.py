@@ -123,12 +123,12 @@ def partitions_of(sources: Sequence[str]) -> list[dict[str, str | None]]:
     Names and values are escaped like in URLs, and a null has a name of its own (Hive's
     `FileUtils.escapePathName`, `hive.exec.default.partition.name`).
     """
-    found = []
+    partitions = []
     for source in sources:
         folders = [part for part in PurePosixPath(source).parts[:-1] if _PARTITION.match(part)]
         pairs = [folder.split("=", 1) for folder in folders]
-        found.append({unquote(key): _partition_value(value) for key, value in pairs})
-    return found if len(sources) > 1 else [{} for _ in sources]
+        partitions.append({unquote(key): _partition_value(value) for key, value in pairs})
+    return partitions if len(sources) > 1 else [{} for _ in sources]
 
 
 def _partition_value(written: str) -> str | None:
@@ -183,10 +183,10 @@ def _kept_names(
         named: see `list_tables`.
         output: the folder, for the message.
     """
-    found = _earlier_names(sources, named)
-    taken = {*named, *found.values()}
+    name_of = _earlier_names(sources, named)
+    taken = {*named, *name_of.values()}
     for source, name in zip(sources, names, strict=True):
-        if source in found:
+        if source in name_of:
             continue
         free = next((each for each in (name, *_longer_names(source)) if each not in taken), None)
         if free is None:
@@ -194,9 +194,9 @@ def _kept_names(
                 f"{source}: the output {name} in --output {output} is that of another input of an "
                 "earlier run; rename one, or score this one into another folder"
             )
-        found[source] = free
+        name_of[source] = free
         taken.add(free)
-    return [found[source] for source in sources]
+    return [name_of[source] for source in sources]
 
 
 def _earlier_names(sources: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
@@ -208,17 +208,17 @@ def _earlier_names(sources: Sequence[str], named: Mapping[str, str]) -> dict[str
     since the output of the wrong one would be replaced.
     """
     earlier = {_absolute(path): name for name, path in named.items()}
-    found = {
+    names = {
         source: earlier[_absolute(source)] for source in sources if _absolute(source) in earlier
     }
-    used = set(found.values())
+    used = set(names.values())
     by_file: dict[str, list[tuple[str, str]]] = {}
     for name, path in named.items():
         if name not in used:
             by_file.setdefault(PurePosixPath(path).name, []).append((name, path))
     claims: dict[str, list[str]] = {}
     for source in sources:
-        if source in found:
+        if source in names:
             continue
         similar = [
             (_common_parts(source, path), name)
@@ -227,7 +227,7 @@ def _earlier_names(sources: Sequence[str], named: Mapping[str, str]) -> dict[str
         count, name = max(similar, default=(0, ""))
         if count:
             claims.setdefault(name, []).append(source)
-    return found | {claimed[0]: name for name, claimed in claims.items() if len(claimed) == 1}
+    return names | {claimed[0]: name for name, claimed in claims.items() if len(claimed) == 1}
 
 
 def _absolute(path: str) -> str:

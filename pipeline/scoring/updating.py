@@ -57,8 +57,8 @@ def manifest_before(folder: Path) -> dict[str, Any] | None:
 def named_inputs(before: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the inputs of the last finished run by the names of their outputs in the folder."""
     inputs = (before or {}).get("inputs", [])
-    found = ((_INPUT.fullmatch(str(each.get("key", ""))), each) for each in inputs)
-    return {key[1]: str(each["path"]) for key, each in found if key is not None}
+    matches = ((_INPUT.fullmatch(str(each.get("key", ""))), each) for each in inputs)
+    return {key[1]: str(each["path"]) for key, each in matches if key is not None}
 
 
 def kept_drift(before: Mapping[str, Any] | None, kept: Sequence[ScoredTable]) -> dict[str, Drift]:

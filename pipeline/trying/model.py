@@ -100,11 +100,11 @@ class TriedModel:
             return None
         probabilities = RowProbabilities.of(declared, self.predictor.task, "all", self.name)
         assert probabilities is not None
-        (found,) = probabilities.values(predicted, inputs)
-        names = found
+        (of_row,) = probabilities.values(predicted, inputs)
+        names = of_row
         if declared.probabilities.list_input is not None:
             names = inputs[declared.probabilities.list_input][0]
-        scores = list(found.values()) if isinstance(found, dict) else found
+        scores = list(of_row.values()) if isinstance(of_row, dict) else of_row
         return sorted(zip(names, scores, strict=True), key=lambda named: -named[1])
 
 

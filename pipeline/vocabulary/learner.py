@@ -163,10 +163,10 @@ def _words_as_symbols(data, offsets, symbol_of):
     symbols = np.empty(len(data), np.int32)
     bounds = np.zeros(len(offsets), np.int64)
     kept = np.empty(len(offsets) - 1, np.int64)
-    found = 0
+    num_words = 0
     for word in range(len(offsets) - 1):
         position = np.int64(offsets[word])
-        written = bounds[found]
+        written = bounds[num_words]
         further = 0
         while position < offsets[word + 1]:
             code_point, width = decode(data, position)
@@ -178,7 +178,7 @@ def _words_as_symbols(data, offsets, symbol_of):
             further = 1
             position += width
         if position == offsets[word + 1]:
-            kept[found] = word
-            found += 1
-            bounds[found] = written
-    return symbols[: bounds[found]], bounds[: found + 1], kept[:found]
+            kept[num_words] = word
+            num_words += 1
+            bounds[num_words] = written
+    return symbols[: bounds[num_words]], bounds[: num_words + 1], kept[:num_words]

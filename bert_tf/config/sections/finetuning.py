@@ -98,12 +98,12 @@ def parse_grid(text: str) -> list[dict[str, str]]:
             continue
         key, equals, listed = part.partition("=")
         key = key.replace("-", "_")
-        found = tuple(listed.split(","))
-        if not key or not equals or not all(found):
+        candidates = tuple(listed.split(","))
+        if not key or not equals or not all(candidates):
             raise ValueError(f"expected {PUBLISHED} or key=value,value, got {part!r}")
-        if len(set(found)) < len(found):
+        if len(set(candidates)) < len(candidates):
             raise ValueError(f"{part!r} has a value twice")
-        values[key] = found
+        values[key] = candidates
     return [
         dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())
     ]
@@ -248,13 +248,13 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
     def runs(self) -> list[tuple[dict[str, Any], Self]]:
         """Return (grid settings, config) of every combination and seed; raise ConfigError."""
         values = {**self.as_dict(), "seeds": 1, "grid": None}
-        found = []
+        settings_of_runs = []
         for combination in parse_grid(self.grid or ""):
             first = build_section(type(self), {**values, **combination})
             settings = {key: getattr(first, key) for key in combination}
             for seed in range(self.seed, self.seed + self.seeds):
-                found.append((settings, dataclasses.replace(first, seed=seed)))
-        return found
+                settings_of_runs.append((settings, dataclasses.replace(first, seed=seed)))
+        return settings_of_runs
 
     def _faults_of_series(self) -> Iterator[str]:
         if self.strategy == "multi-worker":

@@ -90,7 +90,7 @@ class RowSection(Section):
     @property
     def needed_columns(self) -> dict[str, str]:
         """Columns that the options require of every table, and the key of each."""
-        found: dict[str, str] = {}
+        keys: dict[str, str] = {}
         for field in dataclasses.fields(self):
             key = field.name
             columns = getattr(self, key)
@@ -99,8 +99,8 @@ class RowSection(Section):
                 continue
             if key.endswith(COLUMN) and columns is not None and is_named:
                 names = (columns,) if isinstance(columns, str) else columns
-                found.update(dict.fromkeys(names, key))
-        return found
+                keys.update(dict.fromkeys(names, key))
+        return keys
 
     def faults(self) -> Iterator[str]:
         try:

@@ -63,8 +63,8 @@ def _exchanged(_: Any, address: Any, expected: Any, value: Any) -> Any:
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        found = builder.cmpxchg(place, arguments[1], arguments[2], "seq_cst", "seq_cst")
-        return builder.zext(builder.extract_value(found, 1), ir.IntType(64))
+        swapped = builder.cmpxchg(place, arguments[1], arguments[2], "seq_cst", "seq_cst")
+        return builder.zext(builder.extract_value(swapped, 1), ir.IntType(64))
 
     return types.int64(types.int64, types.int64, types.int64), generate
 

@@ -119,15 +119,15 @@ def read_records(block: RecordBlock, *, compression: str = "none") -> list[bytes
         raise InputError(f"{block.shard}: the file has changed while it was being read")
     data = content.tobytes()
     frames = itertools.pairwise(starts)
-    found = [data[start + FRAME_HEAD : end - FRAME_TAIL] for start, end in frames]
+    contents = [data[start + FRAME_HEAD : end - FRAME_TAIL] for start, end in frames]
     tails = np.array(starts[1:], np.int64)[:, None] + np.arange(-FRAME_TAIL, 0)
-    is_wrong = masked_crcs(found) != content[tails].view("<u4")[:, 0]
+    is_wrong = masked_crcs(contents) != content[tails].view("<u4")[:, 0]
     if is_wrong.any():
         raise InputError(
             f"{block.shard}: record {block.first_record + int(np.argmax(is_wrong))} is damaged "
             "(its checksum is wrong); make the data again with --overwrite"
         )
-    return found
+    return contents
 
 
 @numba.njit(nogil=True, cache=True)

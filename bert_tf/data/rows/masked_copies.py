@@ -117,5 +117,5 @@ def target_log_probabilities(logits: np.ndarray, targets: np.ndarray) -> np.ndar
     """
     wide = logits.astype(np.float64)
     above = wide - wide.max(axis=1, keepdims=True)
-    found = np.take_along_axis(above, targets[:, None].astype(np.int64), axis=1)[:, 0]
-    return found - np.log(np.exp(above).sum(axis=1))
+    target_logits = np.take_along_axis(above, targets[:, None].astype(np.int64), axis=1)[:, 0]
+    return target_logits - np.log(np.exp(above).sum(axis=1))

@@ -99,9 +99,9 @@ def escaping_encoding(sample: bytes) -> str | None:
 def wide_encoding(sample: bytes) -> str | None:
     """Name the UTF-16 or UTF-32 without byte-order mark that a sample is text in, if any."""
     for width in (4, 2):
-        found = {name: _usual(_decoded(sample, name)) for name in _WIDE[width]}
-        best = max(found, key=found.__getitem__)
-        if found[best] >= _LEAST_USUAL:
+        shares = {name: _usual(_decoded(sample, name)) for name in _WIDE[width]}
+        best = max(shares, key=shares.__getitem__)
+        if shares[best] >= _LEAST_USUAL:
             return best
     return None
 
@@ -214,13 +214,13 @@ def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
     vowels = sum(each in _VOWELS for each in others)
     if alphabet & _VOWELS and vowels < _LEAST_VOWELS * len(others):
         return 0.0, 0.0
-    found = 0
+    characters = 0
     sound = 0
     rare = 0.0
     for before, character, after in zip(" " + text, text, text[1:] + " ", strict=False):
         if character < "\x80":
             continue
-        found += 1
+        characters += 1
         if not character.isalpha() and not unicodedata.combining(character):
             is_inside = before.isalpha() and after.isalpha()
             is_odd = character in _SYMBOLS and not alphabet.isdisjoint((before + after).lower())
@@ -233,4 +233,4 @@ def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
             is_rare = not is_latin and character.lower() not in _FREQUENT
 
             rare += (0.3 if is_rare else 0.0) + (0.05 if character.isupper() else 0.0)
-    return (sound / found, (sound - rare) / found) if found else (0.0, 0.0)
+    return (sound / characters, (sound - rare) / characters) if characters else (0.0, 0.0)

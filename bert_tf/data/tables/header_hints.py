@@ -66,13 +66,13 @@ def header_below(path: str | Path, line: int, names: Collection[str]) -> str | N
         for number, text in enumerate(lines[line:], start=line + 1):
             cells = _cells(text, separator)
             filled = list(filter(None, cells))
-            found = [cell for cell in filled if cell in names or cell.lower() in names]
-            if not found or len(filled) <= max(width, 1):
+            known_cells = [cell for cell in filled if cell in names or cell.lower() in names]
+            if not known_cells or len(filled) <= max(width, 1):
                 continue
             is_header = len({*filled}) == len(filled) and all(map(_has_letters, filled))
             below = next(filter(str.strip, lines[number:]), None)
             if is_header and (below is None or len(_cells(below, separator)) == len(cells)):
-                return f"line {number} has {found[0]!r}: remove the lines above it"
+                return f"line {number} has {known_cells[0]!r}: remove the lines above it"
     return None
 
 
@@ -98,10 +98,10 @@ def export_hint(columns: Iterable[str]) -> str:
 def other_separator(path: str | Path, wanted: str, column: str) -> str:
     """Advise on a separator that stands beside the wanted name in the only column's; or nothing."""
     name = re.escape(wanted)
-    found = re.search(rf"\b{name}\"?\s*(\W+?)\s*\"?\b|\b\"?\s*(\W+?)\s*\"?{name}\b", column, re.I)
-    if found is None:
+    match = re.search(rf"\b{name}\"?\s*(\W+?)\s*\"?\b|\b\"?\s*(\W+?)\s*\"?{name}\b", column, re.I)
+    if match is None:
         return ""
-    separator = found[1] or found[2]
+    separator = match[1] or match[2]
     is_csv = table_format_by_name(str(path)) == "csv"
     known = "commas, semicolons, tabs and bars" if is_csv else "in .tsv only tabs"
     known += " separate columns"

@@ -140,9 +140,9 @@ def counted(part: int, whole: int, noun: str) -> str:
 def judge(values: Values, detectors: Iterable[Detector[Values]]) -> Iterator[Finding]:
     """Yield what the detectors find."""
     for each in detectors:
-        found = each.find(values)
-        if found is not None:
-            text = f"{each.message.format(**found)}; {each.remedy.format(**found)}"
+        finding = each.find(values)
+        if finding is not None:
+            text = f"{each.message.format(**finding)}; {each.remedy.format(**finding)}"
             yield Finding(each.name, each.severity, text, each.error)
 
 

@@ -124,12 +124,12 @@ def likely_id_column(
         used: columns that mean something else.
     """
     taken = set(used)
-    found = [name for name in columns if name not in taken and _are_ids(name, rows)]
-    named = [name for name in found if _is_id_name(name)]
-    others = [name for name in found if not _INDEX_OF_PANDAS.fullmatch(name)]
+    id_columns = [name for name in columns if name not in taken and _are_ids(name, rows)]
+    named = [name for name in id_columns if _is_id_name(name)]
+    others = [name for name in id_columns if not _INDEX_OF_PANDAS.fullmatch(name)]
     if len(rows) < _LEAST_ROWS:
-        others = found = []
-    return next(iter([*named, *others, *found]), None)
+        others = id_columns = []
+    return next(iter([*named, *others, *id_columns]), None)
 
 
 def _are_ids(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:

@@ -170,9 +170,11 @@ class RejectTally:
 
     def brief(self) -> str:
         """List the most frequent reasons in a line: `3 × not JSON, first at a.jsonl:7; 1 × …`."""
-        found = self.summaries()
-        texts = [f"{summary.count:,} × {summary.brief}" for summary in found[:_REASONS_IN_BRIEF]]
-        if more := len(found) - len(texts):
+        summaries = self.summaries()
+        texts = [
+            f"{summary.count:,} × {summary.brief}" for summary in summaries[:_REASONS_IN_BRIEF]
+        ]
+        if more := len(summaries) - len(texts):
             texts.append(f"and {quantity(more, 'more reason')}")
         return "; ".join(texts)
 

@@ -112,10 +112,10 @@ class TableSketch:
         Raises:
             UsageError: no column can be it.
         """
-        found = self.find(key, **choice)
-        if found is None:
+        name = self.find(key, **choice)
+        if name is None:
             raise self.missing(key, what, choice["names"])
-        return found
+        return name
 
     def find(
         self,
@@ -145,10 +145,10 @@ class TableSketch:
                 return by_name[name]
         if rank is None or not fitting:
             return None
-        found, *rivals = (each.name for each in sorted(fitting, key=rank))
+        best, *rivals = (each.name for each in sorted(fitting, key=rank))
         if rivals:
             self.rivals[key] = rivals
-        return found
+        return best
 
     def missing(self, key: str, what: str, names: Sequence[str] = ()) -> UsageError:
         """Return the error that no column looks like something, with how to name one.

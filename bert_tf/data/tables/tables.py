@@ -99,18 +99,18 @@ class TableBlock:
             source: the file.
             faults: of each usable row, reason and detail; None if it can be used.
         """
-        found = list(zip(self.lines, faults, strict=True))
+        faulty_rows = list(zip(self.lines, faults, strict=True))
         rejects = [
             Reject.at(source, self.places.at(line), *fault)
-            for line, fault in found
+            for line, fault in faulty_rows
             if fault is not None
         ]
         if not rejects:
             return self
-        kept = [index for index, (_, fault) in enumerate(found) if fault is None]
+        kept = [index for index, (_, fault) in enumerate(faulty_rows) if fault is None]
         rejected = [
             (self.raw_rows[index], self.rows[index])
-            for index, (_, fault) in enumerate(found)
+            for index, (_, fault) in enumerate(faulty_rows)
             if fault is not None
         ]
         return dataclasses.replace(
@@ -185,8 +185,8 @@ class FileRows:
         """
         if not faults:
             return self
-        found = [Reject.at(self.source, self.place(row), *fault) for row, fault in faults.items()]
-        rejects = [*self.rejects, *found]
+        new = [Reject.at(self.source, self.place(row), *fault) for row, fault in faults.items()]
+        rejects = [*self.rejects, *new]
         if len(faults) == len(self):
             rejects.sort(key=lambda reject: reject.line)
             raise nothing_usable(self.source, rejects, noun=self.noun, advice=advice)

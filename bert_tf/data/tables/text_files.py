@@ -246,19 +246,19 @@ def _check_is_text(path: str | Path, sample: bytes, encoding: str) -> None:
         name, advice = kind
         advice = advice.format(name=shlex.quote(Path(path).name))
         raise InputError(f"{path}: is {name}, not text; {advice}")
-    found = escaping_encoding(sample)
-    if found is not None and not encoding.startswith("iso2022"):
+    guessed = escaping_encoding(sample)
+    if guessed is not None and not encoding.startswith("iso2022"):
         encoding_name = "UTF-8" if encoding == "utf-8-sig" else encoding
         raise InputError(
-            f"{path}: is {found.upper()}, not {encoding_name}; give --encoding {found}"
+            f"{path}: is {guessed.upper()}, not {encoding_name}; give --encoding {guessed}"
         )
     is_odd = has_too_many_controls(sample)
     if not is_odd and (b"\0" not in sample or is_utf8(sample)):
         return
-    found = wide_encoding(sample)
-    if found is not None:
+    guessed = wide_encoding(sample)
+    if guessed is not None:
         raise InputError(
-            f"{path}: is {found[:6].upper()} without a byte-order mark; give --encoding {found}"
+            f"{path}: is {guessed[:6].upper()} without a byte-order mark; give --encoding {guessed}"
         )
     if is_odd:
         raise InputError(

@@ -59,10 +59,10 @@ _BARE_LIST = re.compile(
 
 def bare_list(text: str) -> list[str] | None:
     """Parse `[a, b c]` and `WrappedArray(a, b c)`, as Spark, Hive and Java write lists, or None."""
-    found = _BARE_LIST.fullmatch(text.strip())
-    if found is None:
+    match = _BARE_LIST.fullmatch(text.strip())
+    if match is None:
         return None
-    items = [item.strip() for item in found[1].split(",")] if found[1].strip() else []
+    items = [item.strip() for item in match[1].split(",")] if match[1].strip() else []
     return items if all(item and item[0] != "'" and "..." not in item for item in items) else None
 
 
@@ -124,23 +124,23 @@ _MATCHING = frozenset(
 )
 
 
-def _truths(found: Collection[str]) -> dict[str, str] | None:
+def _truths(words: Collection[str]) -> dict[str, str] | None:
     """Return 0 or 1 by word, if two words in lower case say no and yes; else None."""
-    if any(set(found) == set(pair) for pair in _PAIRS_OF_TRUTHS):
-        return {word: _TRUTHS[word] for word in found}
+    if any(set(words) == set(pair) for pair in _PAIRS_OF_TRUTHS):
+        return {word: _TRUTHS[word] for word in words}
     return None
 
 
-def _negations(found: Collection[str]) -> dict[str, str] | None:
+def _negations(words: Collection[str]) -> dict[str, str] | None:
     """Return 0 or 1 by word, if one of two in lower case negates the other; else None.
 
     Such are `not_duplicate` and `duplicate`, `irrelevant` and `relevant`, `informal` and `formal`.
     """
-    if len(found) != 2:
+    if len(words) != 2:
         return None
-    for word in found:
+    for word in words:
         negated = _NEGATION.fullmatch(word)
-        if negated and negated[1] in found:
+        if negated and negated[1] in words:
             return {word: "0", negated[1]: "1"}
     return None
 
@@ -184,8 +184,8 @@ _CLASSES_OF_PAIRS = frozenset(("entailment", "neutral", "contradiction", "entail
 
 def are_classes_of_pairs(values: Iterable[Any]) -> bool:
     """Whether values are the classes of natural language inference; blanks aside."""
-    found = {cell_text(value).strip().lower() for value in values} - {"", "-", *GAPS}
-    return len(found) > 1 and found <= _CLASSES_OF_PAIRS
+    texts = {cell_text(value).strip().lower() for value in values} - {"", "-", *GAPS}
+    return len(texts) > 1 and texts <= _CLASSES_OF_PAIRS
 
 
 _SCORES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (0.0, 10.0))  # scales
@@ -278,15 +278,15 @@ def is_split(name: str, values: Iterable[Any]) -> bool:
     Its values are names of splits with one for training, or its name says so: a name such as
     `is_valid` with truths, or a name of folds with at most _MOST_FOLDS values.
     """
-    found = {cell_text(value).strip().lower() for value in values} - {"", *GAPS}
-    if len(found) < 2:
+    texts = {cell_text(value).strip().lower() for value in values} - {"", *GAPS}
+    if len(texts) < 2:
         return False
-    if found <= _SPLITS and any(value.startswith("train") for value in found):
+    if texts <= _SPLITS and any(value.startswith("train") for value in texts):
         return True
     if _NAMES_OF_TRUTHS.fullmatch(name.strip()):
-        return are_truths(found)
+        return are_truths(texts)
     is_fold = _NAMES_OF_FOLDS.fullmatch(name.strip()) is not None
-    return is_fold and len(found) <= _MOST_FOLDS
+    return is_fold and len(texts) <= _MOST_FOLDS
 
 
 # Columns of two texts, in lower case

@@ -147,8 +147,8 @@ def read_conll_sentences(
                 sentences.spoil(number, dialect.invalid_text)
             elif len(cells) != form.columns:
                 needed = form.columns or f"at least {least}"
-                found = f"{len(cells)} where a word has {needed}"
-                sentences.spoil(number, "wrong number of columns", found)
+                detail = f"{len(cells)} where a word has {needed}"
+                sentences.spoil(number, "wrong number of columns", detail)
             else:
                 sentences.add(number, cells[word - 1], cells[(tag or form.columns) - 1])
     yield from sentences.last()

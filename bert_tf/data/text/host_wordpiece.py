@@ -160,9 +160,9 @@ class HostTokenizer:
         counts = np.zeros(len(words), np.int64)
         ids_of_word = self._ids_of_word
         for number, word in enumerate(words):
-            found = ids_of_word.get(word) or self._remembered(word)
-            ids += found
-            counts[number] = len(found)
+            piece_ids = ids_of_word.get(word) or self._remembered(word)
+            ids += piece_ids
+            counts[number] = len(piece_ids)
 
         # Begins and lengths of the words in the normalized text without boundary marks.
         codes = _code_points(marked)
@@ -205,9 +205,9 @@ class HostTokenizer:
         pieces: list[int] = []
         if len(word.encode()) <= MAX_BYTES_PER_WORD:
             pieces = longest_match(word, self._ids, longest=self._longest)
-        found = tuple(pieces) or (self.unk_id,)
-        self._ids_of_word[word] = found
-        return found
+        piece_ids = tuple(pieces) or (self.unk_id,)
+        self._ids_of_word[word] = piece_ids
+        return piece_ids
 
 
 def _code_points(text: str) -> np.ndarray:
@@ -229,7 +229,7 @@ def longest_match(word: str, ids: Mapping[str, int], *, longest: int) -> list[in
     """
     prefix = CONTINUATION if word.startswith(CONTINUATION) else ""
     begin = len(prefix)
-    found = []
+    pieces = []
     while begin < len(word):
         for end in range(min(len(word), begin + longest), begin, -1):
             number = ids.get(prefix + word[begin:end])
@@ -237,10 +237,10 @@ def longest_match(word: str, ids: Mapping[str, int], *, longest: int) -> list[in
                 break
         else:
             return []
-        found.append(number)
+        pieces.append(number)
         begin = end
         prefix = CONTINUATION
-    return found
+    return pieces
 
 
 class _Characters(dict[int, str]):

@@ -118,20 +118,20 @@ def _read_lowercase(
 
     The files decide, if they say something; else the entries do.
     """
-    found: dict[str, Lowercase] = {}
+    lowercases: dict[str, Lowercase] = {}
     if isinstance(settings.get("do_lower_case"), bool):
         keeps_accents = settings["do_lower_case"] and settings.get("strip_accents") is False
-        found[TOKENIZER_CONFIG] = lowercase_of(settings["do_lower_case"], keeps_accents)
+        lowercases[TOKENIZER_CONFIG] = lowercase_of(settings["do_lower_case"], keeps_accents)
     if fast is not None:
-        found[TOKENIZER] = fast.lowercase
-    if len(set(found.values())) > 1:
+        lowercases[TOKENIZER] = fast.lowercase
+    if len(set(lowercases.values())) > 1:
         raise UsageError(
-            f"{folder}: {TOKENIZER_CONFIG} has do_lower_case {found[TOKENIZER_CONFIG]}, "
-            f"{TOKENIZER} lowercase {found[TOKENIZER]}; make them agree"
+            f"{folder}: {TOKENIZER_CONFIG} has do_lower_case {lowercases[TOKENIZER_CONFIG]}, "
+            f"{TOKENIZER} lowercase {lowercases[TOKENIZER]}; make them agree"
         )
     casing = vocabulary_casing(vocab)
-    if found:
-        file, lowercase = next(iter(found.items()))
+    if lowercases:
+        file, lowercase = next(iter(lowercases.items()))
         note = (
             f"{folder}: texts are lower-cased, as {file} says, but {casing.reason}, which no such "
             "text has; correct it if the model was trained on texts with their capitals"
@@ -149,14 +149,14 @@ def _read_lowercase(
 def _added_tokens(files: JsonFolder, fast: TokenizerFile | None) -> dict[str, int]:
     """Return the ids of tokens that any of the files adds, without special tokens."""
     folder = files.path
-    found: list[tuple[Any, Any]] = [] if fast is None else list(fast.added.items())
-    found += (files.get(ADDED_TOKENS) or {}).items()
+    tokens: list[tuple[Any, Any]] = [] if fast is None else list(fast.added.items())
+    tokens += (files.get(ADDED_TOKENS) or {}).items()
     decoder = (files.get(TOKENIZER_CONFIG) or {}).get("added_tokens_decoder")
     for number, token in decoder.items() if isinstance(decoder, dict) else ():
         content = token.get("content") if isinstance(token, dict) else token
-        found.append((content, int(number) if number.isdecimal() else None))
+        tokens.append((content, int(number) if number.isdecimal() else None))
     added: dict[str, int] = {}
-    for token, number in found:
+    for token, number in tokens:
         if type(number) is not int or number < 0 or not token or not isinstance(token, str):
             raise InputError(f"{folder}: damaged added token {token!r} with the id {number!r}")
         if added.setdefault(token, number) != number:

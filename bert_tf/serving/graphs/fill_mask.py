@@ -316,9 +316,11 @@ class MaskFiller(MaskedLMModule):
     def _words(self, masked: MaskedTexts, batch_tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Numbers, int32, and scores, float32, of each predicted mask's best words: [predicted
         masks, top_k]."""
-        found = [self._words_of(group, masked, batch_tokens) for group in self._groups]
-        numbers = tf.concat([each[0] for each in found], axis=1)
-        scores, places = tf.math.top_k(tf.concat([each[1] for each in found], axis=1), self._top_k)
+        words_of_groups = [self._words_of(group, masked, batch_tokens) for group in self._groups]
+        numbers = tf.concat([each[0] for each in words_of_groups], axis=1)
+        scores, places = tf.math.top_k(
+            tf.concat([each[1] for each in words_of_groups], axis=1), self._top_k
+        )
         return tf.gather(numbers, places, batch_dims=1), scores
 
     def _words_of(

@@ -128,8 +128,8 @@ class LikelihoodModule(MaskedLMModule):
         def score(batch: dict[str, tf.Tensor], chosen: tf.Tensor) -> tuple[tf.Tensor]:
             positions = tf.gather(copies.positions, chosen)[:, None]
             logits = self.model({**batch, "masked_lm_positions": positions}, training=False)[:, 0]
-            found = tf.gather(logits, tf.gather(copies.targets, chosen), batch_dims=1)
-            return (found - tf.reduce_logsumexp(logits, axis=-1),)
+            target_logits = tf.gather(logits, tf.gather(copies.targets, chosen), batch_dims=1)
+            return (target_logits - tf.reduce_logsumexp(logits, axis=-1),)
 
         (scores,) = self.over_rows(score, copies.rows, batch_tokens, tf.TensorSpec([], tf.float32))
         return tf.cast(scores, tf.float64)

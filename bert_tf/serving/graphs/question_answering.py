@@ -396,8 +396,8 @@ class QuestionAnswerer(TextModule):
         null = tf.math.unsorted_segment_min(
             tf.cast(null, tf.float64), rows.question, tf.size(contexts)
         )
-        found = _span_texts(spans, contexts, starts, ends)
-        return choose_answers(spans, found, null, self._rules)
+        answer_texts = _span_texts(spans, contexts, starts, ends)
+        return choose_answers(spans, answer_texts, null, self._rules)
 
     def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return span_logits(self.model, batch, training=False, dropout_key=None)

@@ -108,19 +108,19 @@ class TableModule(TextModule):
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         sequences = self._sequences(texts)
-        (found,) = self.over_rows(
+        (logits,) = self.over_rows(
             lambda batch, _: (self.head_outputs(batch)["logits"],),
             sequences[:2],
             batch_tokens,
             tf.TensorSpec([self._task.num_logits], tf.float32),
         )
         if self._task.long_texts == WINDOWS:
-            found = tf.math.segment_mean(found, sequences.owners)
+            logits = tf.math.segment_mean(logits, sequences.owners)
         counts = {LOST_TOKENS: sequences.lost_tokens}
         if self._task.long_texts != WINDOWS:
             counts[ROW_TOKENS] = tf.cast(sequences.word_ids.row_lengths(), tf.int32)
         return {
-            **self._task.served_predictions(found),
+            **self._task.served_predictions(logits),
             **self._task.served_constants(),
             **counts,
         }

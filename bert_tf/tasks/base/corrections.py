@@ -99,10 +99,10 @@ def corrected_table(table: Table, path: str, column: str, console: Console) -> T
     for each in read_corrections(path):
         row = find(each.of)
         if row is None or labels[row] not in (each.label, each.corrected):
-            found = "no usable row" if row is None else f"the label {labels[row]!r}"
+            present = "no usable row" if row is None else f"the label {labels[row]!r}"
             raise InputError(
                 f"{path}:{each.place}: is of a row with the label {each.label!r} at line "
-                f"{each.of} of {table.source}, where there is {found}; run label-errors again if "
+                f"{each.of} of {table.source}, where there is {present}; run label-errors again if "
                 "the training rows have changed"
             )
         is_changed = each.corrected not in ("", labels[row])

@@ -50,8 +50,8 @@ class PlacedRow:
         words = np.full(shape[:2], -1, np.int64)
         offsets = self.rows.sequences.offsets
         for sequence in range(shape[0]):
-            found = self.word_of[offsets[sequence] : offsets[sequence + 1]]
-            words[sequence, : len(found)] = found
+            numbers = self.word_of[offsets[sequence] : offsets[sequence + 1]]
+            words[sequence, : len(numbers)] = numbers
         return words
 
 

@@ -146,11 +146,11 @@ def suspicious_labels(rows: LabelRows) -> Iterator[str]:
 
 def labels_of_several(rows: LabelRows) -> Iterator[str]:
     """Yield lines on labels that join others, in a task whose rows have a single one."""
-    found = {label: joined_labels(label, rows.counts) for label in rows.counts}
+    separators = {label: joined_labels(label, rows.counts) for label in rows.counts}
     yield from _first(
         f"{rows.source}: {rows.named(label)} is several labels with {separator!r} between them, "
         "each of which other rows have alone; keep one, or fine-tune for any number of labels"
-        for label, separator in found.items()
+        for label, separator in separators.items()
         if separator is not None
     )
 
@@ -197,16 +197,16 @@ def shown_label(label: str) -> str:
 
 def _first(lines: Iterable[str]) -> Iterator[str]:
     """Yield the first five lines, and one that counts the rest."""
-    found = list(lines)
-    yield from found[:_SHOWN_FAULTS]
-    if len(found) > _SHOWN_FAULTS:
-        yield f"  and {quantity(len(found) - _SHOWN_FAULTS, 'more label')} like these"
+    shown_lines = list(lines)
+    yield from shown_lines[:_SHOWN_FAULTS]
+    if len(shown_lines) > _SHOWN_FAULTS:
+        yield f"  and {quantity(len(shown_lines) - _SHOWN_FAULTS, 'more label')} like these"
 
 
 def _look_alikes(labels: Sequence[str]) -> str:
     """Name the characters of labels that cannot be told from others by looking at them."""
-    found = (look_alikes(label) for label in labels)
-    names = dict.fromkeys(name for each in found for name in each)
+    lists = (look_alikes(label) for label in labels)
+    names = dict.fromkeys(name for each in lists for name in each)
     return f" (with {', '.join(names)})" if names else ""
 
 

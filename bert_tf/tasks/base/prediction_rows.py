@@ -142,8 +142,8 @@ def equal_predictions(
     if not decided:
         return None
     rows = [
-        [{name: _without_scores(value) for name, value in row.items()} for row in found]
-        for found in (prediction_rows(decided, one), prediction_rows(decided, other))
+        [{name: _without_scores(value) for name, value in row.items()} for row in rows_of_one]
+        for rows_of_one in (prediction_rows(decided, one), prediction_rows(decided, other))
     ]
     return np.array([first == second for first, second in zip(*rows, strict=True)], bool)
 

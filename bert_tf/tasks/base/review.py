@@ -63,8 +63,8 @@ def warn_of_repeated_ids(source: FileRows, dialect: TableDialect, console: Conso
     repeated = RepeatedIds()
     repeated.add(place.id for place in source.all_places)
     if repeated.count:
-        found = (repeated.first, repeated.count)
-        console.warn(repeated_ids_warning(source.source, dialect.id_column, *found))
+        first_and_count = (repeated.first, repeated.count)
+        console.warn(repeated_ids_warning(source.source, dialect.id_column, *first_and_count))
 
 
 def rows_judged(

@@ -51,14 +51,14 @@ def jackknife_errors(
     groups = min(rows, _GROUPS)
     # Rows of a file may be sorted: a group has rows from all parts of it.
     group_of_row = np.arange(rows) % groups
-    found: dict[str, list[float]] = {name: [] for name in whole}
+    without_part: dict[str, list[float]] = {name: [] for name in whole}
     for group in range(groups if groups > 1 else 0):
         is_left = group_of_row != group
         without = measure(*(column[is_left] for column in columns))
-        for name, values in found.items():
+        for name, values in without_part.items():
             values.append(without[name])
     errors = {}
-    for name, values in found.items():
+    for name, values in without_part.items():
         error = float(np.std(values) * np.sqrt(groups - 1)) if values else 0.0
         errors[name] = error if error > _ROUNDING else _of_equal_rows(whole[name], rows)
     return errors

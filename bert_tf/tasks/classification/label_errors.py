@@ -96,12 +96,12 @@ def _of_fold(
         known = np.isin(task.labels, task.gold(others))
         # A label that all its rows share with this fold is unknown to the model.
         is_known = known[task.targets(held_out)["label"]]
-        found = np.zeros((len(held_out), len(known)), np.float32)
+        probabilities = np.zeros((len(held_out), len(known)), np.float32)
         if is_known.any():
             predicted = predict_rows(str(run), held_out.split(is_known)[1], console)
-            found[np.ix_(is_known, known)] = predicted["probabilities"]
+            probabilities[np.ix_(is_known, known)] = predicted["probabilities"]
         with replacing_file(done) as aside, aside.open("wb") as stream:
-            np.savez(stream, probabilities=found, known=known)
+            np.savez(stream, probabilities=probabilities, known=known)
         note_finished(note, done)
     if folder.is_dir():
         shutil.rmtree(folder)
@@ -130,17 +130,17 @@ def _judged(
     task: ClassificationTask, table: Table, probabilities: np.ndarray, is_checked: np.ndarray
 ) -> LabelErrors:
     _, rows = table.split(is_checked)
-    labels, found = task.targets(rows)["label"], probabilities[is_checked]
-    likeliest = found.argmax(axis=1)
+    labels, checked = task.targets(rows)["label"], probabilities[is_checked]
+    likeliest = checked.argmax(axis=1)
     predicted = {
         "predicted_label": [task.labels[number] for number in likeliest],
-        "predicted_score": found.max(axis=1),
+        "predicted_score": checked.max(axis=1),
     }
     measures = LabelReport(labels, likeliest, task.labels)
     return LabelErrors(
         source=table,
         inputs=task.inputs(),
-        doubted=list(_doubted(task, rows, labels, found)),
+        doubted=list(_doubted(task, rows, labels, checked)),
         unchecked=len(table) - len(rows),
         results=TaskResults(
             metrics=classification_metrics(labels, likeliest),

@@ -146,13 +146,13 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     """
     from scipy.optimize import minimize_scalar  # of no use to those who do not calibrate
 
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda power: negative_log_likelihood(log_softmax(logits / np.exp(power)), labels),
         bounds=(np.log(LOWEST_TEMPERATURE), np.log(HIGHEST_TEMPERATURE)),
         method="bounded",
         options={"xatol": 1e-6},
     )
-    return round(float(np.exp(found.x)), _DECIMALS)
+    return round(float(np.exp(minimum.x)), _DECIMALS)
 
 
 def negative_log_likelihood(log_probabilities: np.ndarray, labels: np.ndarray) -> float:

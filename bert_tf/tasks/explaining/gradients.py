@@ -158,8 +158,8 @@ class Explainer:
         Returns:
             An explanation for each label (`multilabel`), each entity (`tagging`), or a single one.
         """
-        ((_, found),) = self.explain_rows([row])
-        return found
+        ((_, explanations),) = self.explain_rows([row])
+        return explanations
 
     def explain_rows(
         self, rows: Sequence[Mapping[str, Any]]
@@ -206,8 +206,8 @@ class Explainer:
         explained: dict[int, list[Explanation]] = {number: [] for number in group}
         for each, shares in zip(work, self._shares(work, ends, whole), strict=True):
             is_token = ends.batch["input_mask"][each.sequences] == 1
-            found = _of_words(each, placed[each.row], shares[is_token])
-            explained[each.row].append(found)
+            explanation = _of_words(each, placed[each.row], shares[is_token])
+            explained[each.row].append(explanation)
         yield from explained.items()
 
     def _ends(self, placed: Sequence[PlacedRow], length: int) -> _Ends:
@@ -260,8 +260,8 @@ class Explainer:
         waiting = list(range(len(work)))
         points = FIRST_POINTS
         while waiting:
-            found = self._integrated([work[each] for each in waiting], ends, outputs, points)
-            for each, integral in zip(waiting, found, strict=True):
+            integrals = self._integrated([work[each] for each in waiting], ends, outputs, points)
+            for each, integral in zip(waiting, integrals, strict=True):
                 shares[each] = integral
             points *= 2
             if points > MOST_POINTS:
@@ -340,10 +340,10 @@ class Explainer:
         }
         if self._backward is None:
             self._backward = _traced(self._gradients_of, between, batch, weights)
-        found: np.ndarray = self._backward(
+        gradients: np.ndarray = self._backward(
             tf.constant(between), _tensors(batch), _tensors(weights)
         ).numpy()
-        return found
+        return gradients
 
     def _gradients_of(
         self,

@@ -51,20 +51,20 @@ class NumberingTokenizer:
         self.texts: list[str] = []
 
     def tokenize_texts(self, texts: Sequence[str]) -> Tokens:
-        found = self.tokenize_with_characters(texts)
-        return Tokens(found.ids, found.offsets)
+        tokenized = self.tokenize_with_characters(texts)
+        return Tokens(tokenized.ids, tokenized.offsets)
 
     def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
-        found = self._tokenizer.tokenize_with_characters(texts)
+        tokenized = self._tokenizer.tokenize_with_characters(texts)
         first = len(self.vocab)
-        owners = np.repeat(np.arange(len(texts)) + len(self.texts), found.lengths)
+        owners = np.repeat(np.arange(len(texts)) + len(self.texts), tokenized.lengths)
         self.texts += texts
-        self.vocab += [self._tokenizer.vocab[number] for number in found.ids.tolist()]
+        self.vocab += [self._tokenizer.vocab[number] for number in tokenized.ids.tolist()]
         self.owners += owners.tolist()
-        self.begins += found.first_characters.tolist()
-        self.ends += found.last_characters.tolist()
+        self.begins += tokenized.first_characters.tolist()
+        self.ends += tokenized.last_characters.tolist()
         ids = np.arange(first, len(self.vocab), dtype=np.int32)
-        return dataclasses.replace(found, ids=ids)
+        return dataclasses.replace(tokenized, ids=ids)
 
 
 def place_words(host: HostTask, tokenizer: HostTokenizer, row: Mapping[str, Any]) -> PlacedRow:

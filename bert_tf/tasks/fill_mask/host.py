@@ -108,11 +108,11 @@ class FillMaskHost(HostTask):
         above = logits - logits.max(axis=1, keepdims=True)
         totals = np.exp(above).sum(axis=1, keepdims=True)
         best = _best_entries(above, self.top_k)
-        found = np.take_along_axis(above, best, axis=1)
-        order = np.argsort(-found, axis=1, kind="stable")
+        best_logits = np.take_along_axis(above, best, axis=1)
+        order = np.argsort(-best_logits, axis=1, kind="stable")
         return {
             "tokens": np.take_along_axis(best, order, axis=1),
-            "scores": np.exp(np.take_along_axis(found, order, axis=1)) / totals,
+            "scores": np.exp(np.take_along_axis(best_logits, order, axis=1)) / totals,
         }
 
     def _best_words(
@@ -169,8 +169,8 @@ class FillMaskHost(HostTask):
             entries = [[vocab[token] for token in best] for best in tokens[begin:end]]
             filled.append(_filled(text_parts, [best[0] for best in entries], join))
             texts = _candidate_texts(text_parts, entries, join)
-            found = zip(entries, scores[begin:end], texts, strict=True)
-            listed = [_objects(*of_mask) for of_mask in found]
+            masks = zip(entries, scores[begin:end], texts, strict=True)
+            listed = [_objects(*of_mask) for of_mask in masks]
             candidates.append([*listed, *([] for _ in range(len(text_parts) - 1 - len(listed)))])
         lost = np.array([len(text_parts) - 1 for text_parts in parts]) - np.diff(bounds)
         return {

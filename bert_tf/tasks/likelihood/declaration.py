@@ -50,14 +50,14 @@ def _fields_of(name: str) -> tuple[PredictionField, ...]:
 
 def likelihood_faults(outputs: Mapping[str, Any]) -> dict[int, Fault]:
     """Return why rows have no likelihood, by their number."""
-    found: dict[int, Fault] = {}
+    faults: dict[int, Fault] = {}
     for prefix in PREFIXES.values():
         counts = outputs.get(f"{prefix}_{TOKEN_COUNT}", ())
-        found |= {row: ("text has no token", "") for row, count in enumerate(counts) if not count}
+        faults |= {row: ("text has no token", "") for row, count in enumerate(counts) if not count}
     for row, excess in enumerate(outputs[EXCESS_TOKENS]):
         if excess:
-            found[row] = ("text is longer than the model reads", f"by {excess} tokens")
-    return found
+            faults[row] = ("text is longer than the model reads", f"by {excess} tokens")
+    return faults
 
 
 LIKELIHOOD = PretrainedTaskDeclaration(

@@ -74,10 +74,10 @@ class LikelihoodHost(HostTask):
         self, rows: HostRows, columns: Mapping[str, Sequence[Any]], reduced: dict[str, np.ndarray]
     ) -> dict[str, Any]:
         copies = _copies(rows)
-        found = likelihoods_of(copies, reduced[_SCORES])
+        likelihoods = likelihoods_of(copies, reduced[_SCORES])
         shape = (len(self.input_names), -1)
-        totals = found.totals.reshape(shape)
-        perplexities = found.perplexities.reshape(shape)
+        totals = likelihoods.totals.reshape(shape)
+        perplexities = likelihoods.perplexities.reshape(shape)
         outputs: dict[str, Any] = {}
         for number, name in enumerate(self.input_names):
             prefix = PREFIXES[name]

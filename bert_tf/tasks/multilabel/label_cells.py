@@ -195,7 +195,7 @@ def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | No
         parts.
     """
     counts = collections.Counter(label for labels in sets for label in labels)
-    found = []
+    candidates = []
     for separator in LABEL_SEPARATORS:
         parts = {
             label: [part.strip() for part in label.split(separator)]
@@ -206,12 +206,12 @@ def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | No
         known.update(label for label in counts if label not in parts)
         shared = [label for label, pieces in parts.items() if any(known[one] > 1 for one in pieces)]
         if shared and 2 * len(shared) >= len(parts):
-            found.append((separator, sum(counts[label] for label in parts), shared[0]))
+            candidates.append((separator, sum(counts[label] for label in parts), shared[0]))
     # Many labels have several words: a blank separates labels if these are labels of their own.
     joined = [label for label in counts if " " in label and joined_labels(label, counts) == " "]
-    if joined and not found:
-        found.append((" ", sum(counts[label] for label in joined), joined[0]))
-    return max(found, key=lambda each: each[1], default=None)
+    if joined and not candidates:
+        candidates.append((" ", sum(counts[label] for label in joined), joined[0]))
+    return max(candidates, key=lambda each: each[1], default=None)
 
 
 def _items(cell: str, separator: str, has_lists: bool) -> list[str] | None:

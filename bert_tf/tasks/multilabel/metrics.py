@@ -139,7 +139,7 @@ def _rankings(gold: np.ndarray, scores: np.ndarray) -> _Rankings:
 def _ranked(gold: np.ndarray, scores: np.ndarray) -> _Rankings:
     order = np.argsort(-scores, axis=1, kind="stable")
     falling = np.take_along_axis(scores, order, axis=1)
-    found = np.take_along_axis(gold, order, axis=1)
+    is_gold = np.take_along_axis(gold, order, axis=1)
     places = np.arange(gold.shape[1])
     is_new = np.ones(gold.shape, bool)
     is_new[:, 1:] = falling[:, 1:] < falling[:, :-1]
@@ -148,17 +148,17 @@ def _ranked(gold: np.ndarray, scores: np.ndarray) -> _Rankings:
     backwards = np.where(is_last, places, places[-1])[:, ::-1]
     last = np.minimum.accumulate(backwards, axis=1)[:, ::-1]
 
-    wanted = found.sum(axis=1)
-    found_until = np.cumsum(found, axis=1)
+    wanted = is_gold.sum(axis=1)
+    found_until = np.cumsum(is_gold, axis=1)
     precision = np.take_along_axis(found_until, last, axis=1) / (last + 1)
     others = gold.shape[1] - wanted
     # Pairs of one that is to be found and one that is not, in which the former is behind.
-    mean_places = np.where(found, (first + last) / 2, 0).sum(axis=1)
+    mean_places = np.where(is_gold, (first + last) / 2, 0).sum(axis=1)
     behind = mean_places - wanted * (wanted - 1) / 2
     return _Rankings(
-        average_precision=np.where(found, precision, 0).sum(axis=1) / np.maximum(wanted, 1),
+        average_precision=np.where(is_gold, precision, 0).sum(axis=1) / np.maximum(wanted, 1),
         area=1 - behind / np.maximum(wanted * others, 1),
-        coverage=np.where(found, last + 1, 0).max(axis=1).astype(np.float64),
+        coverage=np.where(is_gold, last + 1, 0).max(axis=1).astype(np.float64),
     )
 
 
@@ -205,8 +205,8 @@ def global_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float:
         probabilities: float [rows, labels].
         gold: bool [rows, labels].
     """
-    found = best_threshold(probabilities.ravel(), gold.ravel())
-    return DEFAULT_THRESHOLD if found is None else found
+    best = best_threshold(probabilities.ravel(), gold.ravel())
+    return DEFAULT_THRESHOLD if best is None else best
 
 
 def thresholds_by_label(probabilities: np.ndarray, gold: np.ndarray) -> tuple[float, ...]:
@@ -217,8 +217,8 @@ def thresholds_by_label(probabilities: np.ndarray, gold: np.ndarray) -> tuple[fl
         gold: bool [rows, labels].
     """
     shared = global_threshold(probabilities, gold)
-    found = (best_threshold(*columns) for columns in zip(probabilities.T, gold.T, strict=True))
-    return tuple(shared if threshold is None else threshold for threshold in found)
+    best = (best_threshold(*columns) for columns in zip(probabilities.T, gold.T, strict=True))
+    return tuple(shared if threshold is None else threshold for threshold in best)
 
 
 def row_f1(gold: np.ndarray, chosen: np.ndarray) -> np.ndarray:

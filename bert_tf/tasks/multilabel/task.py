@@ -163,10 +163,10 @@ class MultiLabelTask(LabelTask):
 
     def _warn_of_texts(self, source: str, sets: Sequence[Sequence[str]], console: Console) -> None:
         """Warn of labels that are probably several, with another separator."""
-        found = likely_separator(sets)
+        likely = likely_separator(sets)
         labeled = sum(map(bool, sets))
-        if found is not None:
-            separator, rows, example = found
+        if likely is not None:
+            separator, rows, example = likely
             console.warn(
                 f"{source}: {rows:,} of {quantity(labeled, 'row')} with labels have one such as "
                 f"{example!r}; if {separator!r} separates labels, give --label-separator "
@@ -243,10 +243,10 @@ class MultiLabelTask(LabelTask):
         probabilities = sigmoid(reduced["logits"])
         gold = data.targets["labels"]
         if self.thresholds == GLOBAL:
-            found: tuple[float, ...] = (global_threshold(probabilities, gold),)
+            chosen: tuple[float, ...] = (global_threshold(probabilities, gold),)
         else:
-            found = thresholds_by_label(probabilities, gold)
-        return dataclasses.replace(self, decision_thresholds=found)
+            chosen = thresholds_by_label(probabilities, gold)
+        return dataclasses.replace(self, decision_thresholds=chosen)
 
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         gold = self.membership(self.label_sets(table))
@@ -307,10 +307,10 @@ class MultiLabelTask(LabelTask):
 
     def card_facts(self) -> Iterator[str]:
         yield labels_on_card(self.labels)
-        found = self._thresholds()
-        values = f"{min(found):.4g}"
-        if max(found) > min(found):
-            values += f" to {max(found):.4g}, one for each label (`decision_thresholds` in "
+        thresholds = self._thresholds()
+        values = f"{min(thresholds):.4g}"
+        if max(thresholds) > min(thresholds):
+            values += f" to {max(thresholds):.4g}, one for each label (`decision_thresholds` in "
             values += "`task.json`)"
         yield f"a row has the labels whose probability, by a sigmoid, is at least {values}"
 

@@ -232,11 +232,11 @@ def _named_choices(row: dict[str, Any], columns: ChoiceColumns) -> list[tuple[st
 
 def _check_begins_with_zero(path: str, rows: Sequence[_Row], console: Console | None) -> None:
     """Raise UsageError if labels count choices from 1; warn if they may."""
-    found = [row for row in rows if _WHOLE_NUMBER.fullmatch(row.label.strip())]
-    if len(found) < _FEW_LABELS or min(float(row.label) for row in found) != 1:
+    numbered = [row for row in rows if _WHOLE_NUMBER.fullmatch(row.label.strip())]
+    if len(numbered) < _FEW_LABELS or min(float(row.label) for row in numbered) != 1:
         return
     line = f"{path}: no label is 0, the first choice"
-    if any(float(row.label) == len(row.choices) for row in found):
+    if any(float(row.label) == len(row.choices) for row in numbered):
         raise UsageError(f"{line}, and some are the number of choices; count them from 0")
     if console is not None:
         console.warn(f"{line}; if they count choices from 1, count them from 0")
@@ -274,10 +274,10 @@ def _with_text(row: _Row) -> int | Fault:
     label, choices = row.label, row.choices
     if label not in choices:
         label, choices = label.strip(), [choice.strip() for choice in choices]
-    found = choices.count(label)
-    if found == 1:
+    equal_choices = choices.count(label)
+    if equal_choices == 1:
         return choices.index(label)
-    if found > 1:
+    if equal_choices > 1:
         return "label is the text of several choices", repr(row.label)
     advice = "; write its number, from 0" if _LETTER.fullmatch(label) else ""
     return "label is not the text of a choice", f"{row.label!r}{advice}"

@@ -56,9 +56,9 @@ class PredictionMeasures:
         for number, label in enumerate((None, *rows.labels)):
             score = rows.score if label is None else rows.score[rows.predicted == number - 1]
             if len(score) >= _LEAST_OF_LABEL:
-                found = np.quantile(score, _QUANTILES, method="lower").tolist()
-                groups += [label] * len(found)
-                edges += found
+                quantiles = np.quantile(score, _QUANTILES, method="lower").tolist()
+                groups += [label] * len(quantiles)
+                edges += quantiles
         return cls(labels=rows.labels, groups=tuple(groups), edges=np.array(edges))
 
     def names(self) -> list[str]:
@@ -178,13 +178,13 @@ class Drift:
     def __str__(self) -> str:
         needed = quantity(self.rows_needed, "row")
         if not self.differences:
-            found = f"{quantity(self.rows, 'row')} look like the training rows"
+            alike = f"{quantity(self.rows, 'row')} look like the training rows"
             if self.rows_needed >= _MOST_ROWS:
                 return (
-                    f"{found}, which are too few to tell what is new in {SHOWN_CHANGE:.0%} of rows"
+                    f"{alike}, which are too few to tell what is new in {SHOWN_CHANGE:.0%} of rows"
                 )
             return (
-                f"{found}; something new in {SHOWN_CHANGE:.0%} of rows would show from {needed} on"
+                f"{alike}; something new in {SHOWN_CHANGE:.0%} of rows would show from {needed} on"
             )
         largest = list({each.family: each for each in reversed(self.differences)}.values())[::-1]
         largest = sorted(largest, key=lambda each: each.p_value)[:_SHOWN]

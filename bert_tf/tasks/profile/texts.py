@@ -86,13 +86,13 @@ class TextMeasures:
         places = len(self.frequent) + np.arange(size) % _BUCKETS
         places[self.frequent] = np.arange(len(self.frequent))
         number = len(self.frequent) + _BUCKETS
-        found = np.unique(owners * number + places[tokens.ids]) % number
+        pieces_of_texts = np.unique(owners * number + places[tokens.ids]) % number
         return np.concatenate(
             [
                 (lengths[:, None] > self.edges).sum(axis=0),
                 [len(np.unique(owners[tokens.ids == self.unknown]))],
                 [len(np.unique(owners[~self.seen[tokens.ids]]))],
-                np.bincount(found, minlength=number),
+                np.bincount(pieces_of_texts, minlength=number),
             ]
         ).astype(np.int64)
 

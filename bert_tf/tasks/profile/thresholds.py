@@ -83,14 +83,14 @@ def thresholds_of(score: np.ndarray, is_right: np.ndarray) -> list[Threshold]:
     descending = score[order]
     hits = np.cumsum(is_right[order])
     rows = len(score)
-    found: dict[float, Threshold] = {}
+    by_score: dict[float, Threshold] = {}
     for coverage in COVERAGES:
         below = float(descending[int(np.ceil(coverage * rows)) - 1])
         decided = int(np.searchsorted(-descending, -below, side="right"))
-        found[below] = Threshold(
+        by_score[below] = Threshold(
             below=below, decided=decided, right=int(hits[decided - 1]), rows=rows
         )
-    return list(found.values())
+    return list(by_score.values())
 
 
 def chance_of(hits: int, rows: int, share: float) -> float:
@@ -160,14 +160,14 @@ def _passes(threshold: Threshold, rows: int, target: float, level: float) -> boo
 
 def threshold_section(score: np.ndarray, is_right: np.ndarray) -> PlotSection:
     """Plot accuracy by coverage with intervals, and tabulate both by threshold."""
-    found = thresholds_of(score, is_right)
-    intervals = np.array([each.interval for each in found])
+    thresholds = thresholds_of(score, is_right)
+    intervals = np.array([each.interval for each in thresholds])
     return PlotSection(
         title="Accuracy by coverage",
         x_title="coverage",
         y_title="accuracy",
-        x=np.array([each.coverage for each in found]),
-        y=np.array([each.accuracy for each in found]),
+        x=np.array([each.coverage for each in thresholds]),
+        y=np.array([each.accuracy for each in thresholds]),
         intervals=intervals,
         table=TableSection(
             title="Thresholds",
@@ -181,7 +181,7 @@ def threshold_section(score: np.ndarray, is_right: np.ndarray) -> PlotSection:
             ),
             rows=[
                 [f"{each.below:.6f}", each.decided, each.coverage, each.accuracy, low, high]
-                for each, (low, high) in zip(found, intervals.tolist(), strict=True)
+                for each, (low, high) in zip(thresholds, intervals.tolist(), strict=True)
             ],
         ),
         note="Rows with a probability of the threshold or higher, and how many of these are "

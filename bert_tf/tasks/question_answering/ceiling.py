@@ -46,12 +46,12 @@ def gold_span_logits(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndar
 
     def outputs(chosen: np.ndarray) -> dict[str, np.ndarray]:
         shape = len(chosen), int(data.rows.lengths[chosen].max())
-        found = {}
+        logits_by_name = {}
         for name in ("start", "end"):
             logits = np.zeros(shape, np.float32)
             logits[np.arange(len(chosen)), data.targets[f"{name}_position"][chosen]] = CERTAIN
-            found[f"{name}_logits"] = logits
-        return found
+            logits_by_name[f"{name}_logits"] = logits
+        return logits_by_name
 
     return outputs
 

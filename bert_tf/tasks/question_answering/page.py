@@ -185,13 +185,13 @@ def _wrong_answers(
 def _outcomes(
     answers: Sequence[str], golds: Sequence[Sequence[str]], f1: np.ndarray, scores: np.ndarray
 ) -> TableSection:
-    found = np.array(
+    outcomes = np.array(
         [
             outcome_of(answer, listed, score)
             for answer, listed, score in zip(answers, golds, f1.tolist(), strict=True)
         ]
     )
-    counts = np.bincount(found, minlength=len(Outcome))
+    counts = np.bincount(outcomes, minlength=len(Outcome))
     return TableSection(
         title="How answers go wrong",
         columns=(
@@ -204,8 +204,8 @@ def _outcomes(
             [
                 name,
                 int(counts[outcome]),
-                float(counts[outcome] / len(found)),
-                float(scores[found == outcome].mean()),
+                float(counts[outcome] / len(outcomes)),
+                float(scores[outcomes == outcome].mean()),
             ]
             for outcome, name in _OUTCOMES.items()
             if counts[outcome]

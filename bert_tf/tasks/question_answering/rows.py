@@ -130,9 +130,9 @@ def read_questions(
     names_questions = is_squad_json(path)
     places = Places()
     if names_questions:
-        found = squad_questions(path, dialect)
+        rows = squad_questions(path, dialect)
     else:
-        found = table_questions(
+        rows = table_questions(
             path, columns, places, check_offsets=check_offsets, dialect=dialect, console=console
         )
     builder = _Questions(
@@ -140,7 +140,7 @@ def read_questions(
     )
     budget = TableBudget(path, dialect.max_table_megabytes)
     with keeping_rejects(builder.rejects):
-        for count, question in enumerate(found, start=1):
+        for count, question in enumerate(rows, start=1):
             if builder.add(question):
                 budget.add(0, (question.context,))
             budget.add(
@@ -200,12 +200,12 @@ class _Questions:
             raise nothing_usable(self._source, self.rejects, noun=Questions.noun)
         return Questions(
             source=self._source,
-            ids=[found.id for found in self._questions],
-            lines=[found.line for found in self._questions],
-            questions=[found.question for found in self._questions],
+            ids=[question.id for question in self._questions],
+            lines=[question.line for question in self._questions],
+            questions=[question.question for question in self._questions],
             contexts=list(self._contexts),
             context_index=np.array(self._context_index, np.int64),
-            answers=[found.answers for found in self._questions],
+            answers=[question.answers for question in self._questions],
             rejects=self.rejects,
             places=self._places,
         )

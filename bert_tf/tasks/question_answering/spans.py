@@ -242,8 +242,8 @@ def _prefer_within_sentence(
     """Set `picked`, in place, to each question's first near span within a sentence, if any."""
     near = np.flatnonzero(is_near)
     within = near[[not runs_over_sentence_end(texts[index]) for index in near]]
-    found, first = np.unique(question[within], return_index=True)
-    picked[found] = within[first]
+    questions_within, first = np.unique(question[within], return_index=True)
+    picked[questions_within] = within[first]
 
 
 def _probabilities(question: np.ndarray, score: np.ndarray, number: int) -> np.ndarray:

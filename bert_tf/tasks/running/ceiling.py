@@ -188,7 +188,7 @@ def measure_ceiling(
     metric = min(
         (name for name in task.ceiling_metrics if name in metrics), key=lambda name: metrics[name]
     )
-    found = Ceiling(
+    ceiling = Ceiling(
         source=data.source.source,
         rows=most,
         rows_of_file=count,
@@ -196,8 +196,8 @@ def measure_ceiling(
         metrics=metrics,
         perfect=whole,
     )
-    if found.is_perfect:
-        return found
+    if ceiling.is_perfect:
+        return ceiling
     causes = [
         *task.ceiling_causes(sample, missed),
         *_causes_of_reading(task, data, common, tokenizer),
@@ -205,9 +205,9 @@ def measure_ceiling(
     causes = sorted((cause for cause in causes if cause.count), key=lambda cause: -cause.fraction)
     if not causes and not missed.any():
         # The metric is not defined for such rows, as F1 without entities.
-        return dataclasses.replace(found, metrics={**metrics, metric: whole})
+        return dataclasses.replace(ceiling, metrics={**metrics, metric: whole})
     place = sample.source.place(int(missed.argmax()))
-    return dataclasses.replace(found, causes=tuple(causes), example=place)
+    return dataclasses.replace(ceiling, causes=tuple(causes), example=place)
 
 
 def _targets_of(rows: TaskData, of: TaskData, chosen: np.ndarray) -> TaskData:
@@ -225,11 +225,11 @@ def _targets_of(rows: TaskData, of: TaskData, chosen: np.ndarray) -> TaskData:
 def _measured(task: Task, data: TaskData, perfect: TaskData, *, fits: bool) -> TaskResults:
     """Send a perfect model's outputs through all that predictions go through."""
     outputs = task.gold_outputs(perfect)
-    found: list[dict[str, np.ndarray]] = []
+    parts: list[dict[str, np.ndarray]] = []
     for begin in range(0, len(data.rows), _BATCH_ROWS):
         chosen = np.arange(begin, min(begin + _BATCH_ROWS, len(data.rows)))
-        found.append(task.reduce(data, chosen, outputs(chosen)))
-    reduced = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+        parts.append(task.reduce(data, chosen, outputs(chosen)))
+    reduced = {name: np.concatenate([each[name] for each in parts]) for name in parts[0]}
     averaged = data.averaged(reduced)
     if fits:
         task = task.fitted(*averaged)

@@ -70,15 +70,15 @@ def compared(result: FinetuningResult, metric: str) -> Comparison | None:
     """
     if result.results is None or result.evaluation is None:
         return None
-    found = result.task.baseline(result.train.source, result.evaluation.source)
-    if found is None or metric not in found.metrics:
+    baseline = result.task.baseline(result.train.source, result.evaluation.source)
+    if baseline is None or metric not in baseline.metrics:
         return None
     return Comparison(
         metric=metric,
         value=result.results.metrics[metric],
         error=result.results.errors.get(metric),
-        baseline=found.metrics[metric],
-        prediction=found.prediction,
+        baseline=baseline.metrics[metric],
+        prediction=baseline.prediction,
     )
 
 

@@ -94,8 +94,8 @@ def exported_ceiling(
     folder = model_folder(config.model)
     if not (folder / VOCAB).is_file():
         return None
-    found = read_folder_vocabulary(folder)
-    tokenizer = WordPieceTokenizer(found.vocab, lowercase=found.lowercase)
+    vocabulary = read_folder_vocabulary(folder)
+    tokenizer = WordPieceTokenizer(vocabulary.vocab, lowercase=vocabulary.lowercase)
     data = task.encode(spread_rows(source, MOST_ENCODED), tokenizer, training=False)
     return _checked_ceiling(config, task, data, tokenizer, console)
 

@@ -143,13 +143,13 @@ def repeated_texts(task: Task, source: FileRows) -> tuple[int, list[int]]:
     """
     classes = task.groups(source).classes
     first: dict[int, int] = {}
-    found: dict[int, set[str]] = {}
+    labels_by_text: dict[int, set[str]] = {}
     keys = _keys(task, source)
     for number, key in enumerate(keys):
         first.setdefault(key, number)
         if classes is not None:
-            found.setdefault(key, set()).add(str(classes[number]))
-    conflicting = [first[key] for key, labels in found.items() if len(labels) > 1]
+            labels_by_text.setdefault(key, set()).add(str(classes[number]))
+    conflicting = [first[key] for key, labels in labels_by_text.items() if len(labels) > 1]
     return len(keys) - len(first), conflicting
 
 

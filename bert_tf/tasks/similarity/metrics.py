@@ -289,16 +289,16 @@ def matched_results(
         predicted: outputs by name; its first rows are the pairs of anchor and positive.
         scale: factor of cosines in the loss.
     """
-    found = retrieval(vectors, text_ids, scale=scale)
-    metrics = {"loss": float(found.losses.mean()), **found.metrics}
-    errors = dict(found.errors)
+    retrieved = retrieval(vectors, text_ids, scale=scale)
+    metrics = {"loss": float(retrieved.losses.mean()), **retrieved.metrics}
+    errors = dict(retrieved.errors)
     pairs = {"predicted_similarity": np.asarray(predicted["predicted_similarity"])[: len(source)]}
     rows = prediction_rows(SIMILARITY.predictions, pairs)
     named = source.place_columns
     # Anchors and positives of several rows are named by the line of their first.
     anchors, positives = (_first_lines(source.lines, text_ids[:, place]) for place in (0, 1))
     for row, rank, anchor, positive in zip(
-        rows, found.ranks.tolist(), anchors, positives, strict=True
+        rows, retrieved.ranks.tolist(), anchors, positives, strict=True
     ):
         row |= {"rank": rank, "anchor": anchor, "positive": positive}
     if vectors.shape[1] > 2:

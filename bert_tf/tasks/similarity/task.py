@@ -398,5 +398,5 @@ def text_ids(columns: Sequence[Sequence[str]]) -> np.ndarray:
         columns: texts of each row, by column.
     """
     numbers: dict[str, int] = {}
-    found = [[numbers.setdefault(text, len(numbers)) for text in column] for column in columns]
-    return np.array(found, np.int32).T.copy()
+    ids = [[numbers.setdefault(text, len(numbers)) for text in column] for column in columns]
+    return np.array(ids, np.int32).T.copy()

@@ -152,7 +152,7 @@ class TaggingHost(HostTask):
         # The first piece of each word has its tag.
         logits = outputs["logits"]
         words = placed.words_at(logits.shape)
-        found = []
+        targets = []
         for entity in predicted["predicted_entities"]:
             weights = np.zeros_like(logits, np.float32)
             for number, word in enumerate(placed.words):
@@ -161,8 +161,8 @@ class TaggingHost(HostTask):
                     window, place = places[0]
                     weights[window, place, logits[window, place].argmax()] = 1.0
             name = f"{entity.get('label', '')} {entity.get('text', '')}".strip()
-            found.append(Target(name=name, weights={"logits": weights}))
-        return found
+            targets.append(Target(name=name, weights={"logits": weights}))
+        return targets
 
     def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         words = self.word_rows(tokenizer, columns["text"])
@@ -189,12 +189,12 @@ class TaggingHost(HostTask):
     ) -> dict[str, Any]:
         words: WordRows = rows.details
         place = words.windows, words.positions
-        found = TaggedWords(
+        tagged = TaggedWords(
             words=words.words,
             tags=np.array(self.labels, object)[reduced["tags"][place]].tolist(),
             scores=reduced["probabilities"][place],
         )
-        joined = joined_words(columns["text"], found, self.scheme)
+        joined = joined_words(columns["text"], tagged, self.scheme)
         return prediction_columns(columns["text"], joined, self.scheme)
 
 
@@ -269,13 +269,13 @@ def columns_by_words(
         predicted: outputs for the texts by name.
         scheme: of the tags.
     """
-    counts, found = given_words(words, texts, predicted_words(predicted))
-    tags = tags_of_all(found, counts, scheme)
+    counts, tagged = given_words(words, texts, predicted_words(predicted))
+    tags = tags_of_all(tagged, counts, scheme)
     bounds = itertools.pairwise(words.offsets.tolist())
     return {
-        **prediction_columns(texts, found, scheme),
+        **prediction_columns(texts, tagged, scheme),
         "predicted_token_tags": [tags[begin:end] for begin, end in bounds],
-        WORDS_WITHOUT_TOKENS: np.diff(words.offsets) - np.diff(found.words.offsets),
+        WORDS_WITHOUT_TOKENS: np.diff(words.offsets) - np.diff(tagged.words.offsets),
     }
 
 

@@ -117,13 +117,13 @@ def _places(words: TextWords) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _entities(
-    found: TaggedWords, scheme: str, numbers: dict[str, int], *, is_strict: bool = False
+    tagged: TaggedWords, scheme: str, numbers: dict[str, int], *, is_strict: bool = False
 ) -> Spans:
     """Return entities by places; new types are added to `numbers`."""
-    codes = code_tags(found.tags, scheme, numbers)
-    offsets = found.words.offsets
+    codes = code_tags(tagged.tags, scheme, numbers)
+    offsets = tagged.words.offsets
     spans = strict_spans(codes, offsets, scheme) if is_strict else entity_spans(codes, offsets)
-    starts, ends = _places(found.words)
+    starts, ends = _places(tagged.words)
     return Spans(starts[spans.first], ends[spans.last - 1], spans.kinds)
 
 
@@ -196,9 +196,9 @@ def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str)
     """
     if source.has_words:
         predicted = columns_by_words(source.words, source.texts, predicted, scheme)
-    found = predicted_words(predicted)
-    gold = gold_words(source, found.words, scheme)
-    scores = TaggingScores(gold, found, scheme)
+    tagged = predicted_words(predicted)
+    gold = gold_words(source, tagged.words, scheme)
+    scores = TaggingScores(gold, tagged, scheme)
     metrics = scores.metrics()
     report = scores.report()
     numbers: dict[str, int] = {}

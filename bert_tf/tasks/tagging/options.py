@@ -65,8 +65,8 @@ class TaggingConfig(FinetuneConfig):
     @property
     def needed_columns(self) -> dict[str, str]:
         """Leave out the text's, which may be that of rows to score."""
-        found = super().needed_columns
-        return {column: key for column, key in found.items() if key != "text_column"}
+        keys = super().needed_columns
+        return {column: key for column, key in keys.items() if key != "text_column"}
 
     @property
     def names(self) -> tuple[str, ...]:

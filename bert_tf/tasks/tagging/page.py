@@ -61,14 +61,14 @@ class Judged:
     found: Span | None
 
 
-def judge_entities(gold: Sequence[set[Span]], found: Sequence[set[Span]]) -> list[Judged]:
+def judge_entities(gold: Sequence[set[Span]], predicted_spans: Sequence[set[Span]]) -> list[Judged]:
     """Match entities of the data with predictions; the sets are those of the rows.
 
     An entity that is not predicted exactly goes with the prediction that overlaps with it most, the
     first among equals. Predictions without such an entity stand where no entity is.
     """
     judged = []
-    for row, (of_row, others) in enumerate(zip(gold, found, strict=True)):
+    for row, (of_row, others) in enumerate(zip(gold, predicted_spans, strict=True)):
         right = of_row & others
         judged += [Judged(row=row, kind=_RIGHT, gold=span, found=span) for span in sorted(right)]
         added = others - of_row
@@ -103,11 +103,11 @@ def sections(
 ) -> Iterator[Section]:
     """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
     yield label_section(results.report.details, counted="entities")
-    gold, found = (
+    gold, spans = (
         [_spans(row[name]) for row in results.predictions]
         for name in ("entities", "predicted_entities")
     )
-    judged = judge_entities(gold, found)
+    judged = judge_entities(gold, spans)
     yield from _error_kinds(judged)
     yield from _confusions(judged)
     yield from _by_words(judged, source.texts)
@@ -130,12 +130,12 @@ def sections(
         source.all_places,
         texts,
         lambda row: {
-            "missed": _listed(source.texts[row], gold[row] - found[row]),
-            "predicted wrongly": _listed(source.texts[row], found[row] - gold[row]),
-            "right": _listed(source.texts[row], gold[row] & found[row]),
+            "missed": _listed(source.texts[row], gold[row] - spans[row]),
+            "predicted wrongly": _listed(source.texts[row], spans[row] - gold[row]),
+            "right": _listed(source.texts[row], gold[row] & spans[row]),
         },
         note="By the number of entities that are missed, predicted wrongly, or both.",
-        marks=lambda row: {"text": _marks(gold[row], found[row])},
+        marks=lambda row: {"text": _marks(gold[row], spans[row])},
         legend={
             "right": "an entity, and predicted",
             "missed": "an entity that is not predicted",

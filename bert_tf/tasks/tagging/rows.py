@@ -158,8 +158,8 @@ def _other_unit(text: str, start: int, end: int, expected: Any) -> str | None:
             first, last = (len(parts[:stop].decode(encoding)) for stop in stops)
         except UnicodeDecodeError:  # inside of a character
             continue
-        found = text[first:last]
-        if found == expected if expected is not None else _is_of_words(text, first, last):
+        inside = text[first:last]
+        if inside == expected if expected is not None else _is_of_words(text, first, last):
             return name
     return None
 
@@ -344,10 +344,10 @@ def _words_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText:
         values = row.get(name)
         if values is None:
             raise _Unusable(column_is_empty(name), "")
-        found = words_of(_whole_numbers(values) if name == form.tags else values)
-        if found is None:
+        listed = words_of(_whole_numbers(values) if name == form.tags else values)
+        if listed is None:
             raise _Unusable(column_is_not_words(name), shortened(values))
-        lists.append(found)
+        lists.append(listed)
     words, labels = lists
     if len(words) != len(labels):
         counts = f"{len(words)} words, {len(labels)} tags"

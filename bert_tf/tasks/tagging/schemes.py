@@ -114,8 +114,8 @@ def recognized_scheme(counts: Mapping[str, int]) -> str:
         counts: number of words by tag.
     """
     inside = {tag: count for tag, count in counts.items() if tag != OUTSIDE}
-    found = {tag: _TAG.fullmatch(tag) for tag in inside}
-    matches = {tag: match for tag, match in found.items() if match is not None}
+    matches_or_none = {tag: _TAG.fullmatch(tag) for tag in inside}
+    matches = {tag: match for tag, match in matches_or_none.items() if match is not None}
     matching = sum(inside[tag] for tag in matches)
     if not matches or matching < FRACTION_OF_A_SCHEME * sum(inside.values()):
         return PLAIN
@@ -399,24 +399,24 @@ def _readings(counts: Mapping[str, int], *, has_outside: bool) -> dict[str, _Rea
         counts: number of words by tag.
         has_outside: whether other words are outside of entities.
     """
-    found: dict[_Form, dict[str, _Reading]] = collections.defaultdict(dict)
+    readings: dict[_Form, dict[str, _Reading]] = collections.defaultdict(dict)
     for tag in counts:
         for reading in _possible(tag):
-            found[reading.form][tag] = reading
-    if not found:
+            readings[reading.form][tag] = reading
+    if not readings:
         return {}
 
     def weight(form: _Form) -> tuple[int, bool]:
-        return sum(counts[tag] for tag in found[form]), form == _USUAL
+        return sum(counts[tag] for tag in readings[form]), form == _USUAL
 
-    best = max(found, key=weight)
-    letters = {reading.letter for reading in found[best].values()}
+    best = max(readings, key=weight)
+    letters = {reading.letter for reading in readings[best].values()}
     is_scheme = any(letters <= family for family in _FAMILIES) and (
         ("B" in letters and (len(letters) > 1 or has_outside))
         or (best == _USUAL and not letters <= set(_SAME))
     )
     is_most = weight(best)[0] >= FRACTION_OF_A_SCHEME * sum(counts.values())
-    return found[best] if is_scheme and is_most else {}
+    return readings[best] if is_scheme and is_most else {}
 
 
 def _possible(tag: str) -> Iterator[_Reading]:

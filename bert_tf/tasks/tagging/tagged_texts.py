@@ -261,19 +261,19 @@ def scheme_of(texts: TaggedTexts, wanted: str) -> str:
     if not texts.has_words:
         return _SPANS_SCHEME
     counts = collections.Counter(texts.tags)
-    found = recognized_scheme(counts)
+    recognized = recognized_scheme(counts)
     inside = {tag: count for tag, count in counts.items() if tag != OUTSIDE}
     prefixed = [tag for tag in inside if tag[:2] in ("B-", "I-") and len(tag) > 2]
     count, of_all = sum(inside[tag] for tag in prefixed), sum(inside.values())
     is_most = 2 * count >= of_all or 2 * len(prefixed) > len(inside)
-    if found == PLAIN and prefixed and is_most:
+    if recognized == PLAIN and prefixed and is_most:
         other = next(tag for tag in inside if tag not in prefixed)
         raise UsageError(
             f"{texts.source}: {count:,} of {of_all:,} words with a tag have one such as "
             f"{prefixed[0]!r}, the others one such as {other!r}; give --scheme bio to reject "
             "sentences with the others, or --scheme plain if each tag is a label of its own"
         )
-    return found
+    return recognized
 
 
 def checked_tags(
@@ -313,11 +313,11 @@ def checked_tags(
 def _well_formed(texts: TaggedTexts, seen: np.ndarray, own: str, scheme: str) -> list[str]:
     """Return tags in a scheme; words that are not `seen`, bool [words], interrupt no entity."""
     tags = [texts.tags[word] for word in np.flatnonzero(seen).tolist()]
-    found = TaggedWords.gold(texts.words.selected(seen), tags)
+    tagged = TaggedWords.gold(texts.words.selected(seen), tags)
     numbers: dict[str, int] = {}
-    spans = found.spans(own, numbers)
+    spans = tagged.spans(own, numbers)
     tags = tags_of_spans(spans, len(tags), list(numbers), scheme)
-    return tags_of_all(dataclasses.replace(found, tags=tags), seen, scheme)
+    return tags_of_all(dataclasses.replace(tagged, tags=tags), seen, scheme)
 
 
 def _own_scheme(texts: TaggedTexts, scheme: str) -> str:
@@ -325,8 +325,8 @@ def _own_scheme(texts: TaggedTexts, scheme: str) -> str:
     counts = collections.Counter(texts.tags)
     if all(tag_parts(tag, scheme) for tag in counts):
         return scheme
-    found = recognized_scheme(counts)
-    return scheme if found == PLAIN else found
+    recognized = recognized_scheme(counts)
+    return scheme if recognized == PLAIN else recognized
 
 
 def _known(
@@ -406,9 +406,9 @@ def _warn_of_cut_words(texts: TaggedTexts, console: Console) -> None:
     if len(cut):
         first = int(cut[0])
         line = texts.places.at(texts.mark_lines[first])
-        found = texts.texts[texts.owners[first]][texts.starts[first] : texts.ends[first]]
+        span = texts.texts[texts.owners[first]][texts.starts[first] : texts.ends[first]]
         console.warn(
             f"{texts.source}: {quantity(len(cut), 'entity', 'entities')} of {len(texts.tags):,} "
-            f"begin or end inside of a word, first at line {line} ({found!r}); "
+            f"begin or end inside of a word, first at line {line} ({span!r}); "
             "whole words are used, which only offset_f1 counts as errors"
         )

@@ -268,11 +268,11 @@ class TaggingTask(Task):
 
     def is_right(self, row: Mapping[str, Any]) -> bool:
         marked = "annotated_entities" if "annotated_entities" in row else "entities"
-        gold, found = (
+        gold, spans = (
             [(entity["start"], entity["end"], entity["label"]) for entity in row[name]]
             for name in (marked, "predicted_entities")
         )
-        return gold == found
+        return gold == spans
 
     def ceiling_causes(self, data: TaskData, missed: np.ndarray) -> Iterator[Cause]:
         return entity_causes(data, self.scheme)

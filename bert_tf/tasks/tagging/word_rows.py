@@ -125,13 +125,13 @@ def sentences_of_rows(
                 yield sentence_row(now)
             now = None
             continue
-        found = _sentence_key(row, form, key)
-        if now is None or found != key:
+        row_key = _sentence_key(row, form, key)
+        if now is None or row_key != key:
             if now is not None:
                 yield sentence_row(now)
-            order.begin(found, line, now)
+            order.begin(row_key, line, now)
             now = ConllSentence(first_line=line, line=line)
-            key = found
+            key = row_key
         if isinstance(row, Reject):
             place = f"line {places.at(line)}" + (f": {row.detail}" if row.detail else "")
             now.fault = now.fault or (row.reason, place)

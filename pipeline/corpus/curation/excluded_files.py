@@ -43,16 +43,16 @@ def match_excluded(config: CorpusSection, files: Sequence[FileInfo]) -> list[Fil
         UsageError: a pattern matches no file, or one that is also a file of the corpus.
     """
     corpus = {path_of(file.path).resolve() for file in files} if config.exclude else set()
-    found: dict[str, FileInfo] = {}
+    by_path: dict[str, FileInfo] = {}
     for pattern in config.exclude:
         for file in match_files([pattern]):
-            found[file.path] = file
+            by_path[file.path] = file
             if path_of(file.path).resolve() in corpus:
                 raise UsageError(
                     f"--exclude {pattern}: {file.path} is also a file of --input, and all of it "
                     "would be left out; change one of the two"
                 )
-    return [found[path] for path in sorted(found)]
+    return [by_path[path] for path in sorted(by_path)]
 
 
 def store_excluded(
@@ -96,7 +96,7 @@ def read_excluded(
     warnings = []
     for number, file in enumerate(files):
         rejects = RejectTally()
-        found = 0
+        num_words = 0
         for block, bounds in read_texts(file, config):
             rejects.add(block.evidence.rejects)
             folded = fold_texts(block.sentences, with_symbols=False)
@@ -104,10 +104,10 @@ def read_excluded(
             of_texts = np.searchsorted(block.document_offsets, bounds[:-1], side="right") - 1
             lines = block.document_lines[of_texts]
             parts.append((folded.words, lengths, lines, np.full(len(lines), number)))
-            found += len(folded.words)
+            num_words += len(folded.words)
         if rejects.total:
             warnings.append(f"--exclude {file.path}: not read, so not excluded: {rejects.brief()}")
-        if not found:
+        if not num_words:
             raise InputError(f"--exclude {file.path}: has no text; give a file of texts to exclude")
     words, lengths, lines, numbers = map(np.concatenate, zip(*parts, strict=True))
     paths = [file.path for file in files]
@@ -148,8 +148,10 @@ def _read_table(path: str) -> Iterator[RawBlock]:
     for rows, rejects in _squad_rows(path) if is_squad_json(path, open_stored) else _rows(path):
         texts = [(line, text) for line, value in rows for text in _strings(value)]
         data = [text.encode("utf-8", "surrogatepass") for _, text in texts]
-        found = Texts.of_rows(data, [line for line, _ in texts])
-        yield RawBlock(source=path, index=0, texts=found, evidence=Evidence(rejects=rejects))
+        texts_of_rows = Texts.of_rows(data, [line for line, _ in texts])
+        yield RawBlock(
+            source=path, index=0, texts=texts_of_rows, evidence=Evidence(rejects=rejects)
+        )
 
 
 def _squad_rows(path: str) -> Iterator[_Rows]:

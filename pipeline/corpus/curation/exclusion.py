@@ -187,62 +187,64 @@ class Exclusion:
 
     def apply(self, block: DocumentBlock) -> DocumentBlock:
         excluded = _read_texts(self.store, self.texts)
-        found = find_shared(block, excluded)
-        if not len(found.starts):
+        stretches = find_shared(block, excluded)
+        if not len(stretches.starts):
             return block
-        block = block.adding(Evidence(shared=list_shared(block, found, excluded)))
+        block = block.adding(Evidence(shared=list_shared(block, stretches, excluded)))
         if not self.cuts:
-            is_dropped = np.isin(np.arange(block.num_documents), found.documents)
+            is_dropped = np.isin(np.arange(block.num_documents), stretches.documents)
             return block.drop_documents(is_dropped, EXCLUDED)
         # Paragraphs in a stretch, by +1 and -1 at its borders: a running sum above 0.
-        bounds = found.folded.offsets[block.line_offsets]
+        bounds = stretches.folded.offsets[block.line_offsets]
         borders = np.zeros(block.num_lines + 1, np.int64)
-        np.add.at(borders, _places(bounds, found.starts), 1)
-        np.add.at(borders, _places(bounds, found.stops - 1) + 1, -1)
+        np.add.at(borders, _places(bounds, stretches.starts), 1)
+        np.add.at(borders, _places(bounds, stretches.stops - 1) + 1, -1)
         return block.drop_lines(np.cumsum(borders[:-1]) > 0, EXCLUDED, EXCLUDED)
 
 
 def list_shared(
-    block: DocumentBlock, found: Stretches, excluded: ExcludedTexts
+    block: DocumentBlock, stretches: Stretches, excluded: ExcludedTexts
 ) -> list[SharedText]:
     """List the stretches for the report, with their text and where it is excluded from.
 
     Args:
         block: the documents.
-        found: their stretches.
+        stretches: their stretches.
         excluded: the texts.
     """
-    folded = found.folded
+    folded = stretches.folded
     offsets, data = offsets_and_data(block.sentences)
     identities = document_hashes(block)
-    firsts, lasts = (_places(folded.offsets, each) for each in (found.starts, found.stops - 1))
-    is_inside = found.stops < folded.offsets[lasts + 1]  # of its last sentence
-    ends = np.where(is_inside, np.append(folded.starts, 0)[found.stops], offsets[lasts + 1])
+    firsts, lasts = (
+        _places(folded.offsets, each) for each in (stretches.starts, stretches.stops - 1)
+    )
+    is_inside = stretches.stops < folded.offsets[lasts + 1]  # of its last sentence
+    ends = np.where(is_inside, np.append(folded.starts, 0)[stretches.stops], offsets[lasts + 1])
 
     def text_of(place: int) -> str:
         bounds = offsets[firsts[place] : lasts[place] + 2].copy()
-        bounds[0], bounds[-1] = folded.starts[found.starts[place]], ends[place]
+        bounds[0], bounds[-1] = folded.starts[stretches.starts[place]], ends[place]
         parts = (data[begin:end].tobytes() for begin, end in itertools.pairwise(bounds))
         return b" ".join(parts)[:_MOST_BYTES].decode("utf-8", "ignore").strip()
 
     return [
         SharedText(
             source=block.source,
-            line=int(block.document_lines[found.documents[place]]),
-            identity=f"{identities[found.documents[place]]:016x}",
-            words=int(found.stops[place] - found.starts[place]),
+            line=int(block.document_lines[stretches.documents[place]]),
+            identity=f"{identities[stretches.documents[place]]:016x}",
+            words=int(stretches.stops[place] - stretches.starts[place]),
             text=text_of(place),
-            exclude=excluded.files[excluded.text_files[found.texts[place]]],
-            exclude_line=int(excluded.text_lines[found.texts[place]]),
+            exclude=excluded.files[excluded.text_files[stretches.texts[place]]],
+            exclude_line=int(excluded.text_lines[stretches.texts[place]]),
         )
-        for place in range(len(found.starts))
+        for place in range(len(stretches.starts))
     ]
 
 
 @functools.lru_cache(maxsize=1)
 def _read_texts(store: BlobStore, texts: BlobReference) -> ExcludedTexts:
-    found: ExcludedTexts = unpack(store.read(texts), ExcludedTexts, Grams)
-    return found
+    excluded: ExcludedTexts = unpack(store.read(texts), ExcludedTexts, Grams)
+    return excluded
 
 
 def _places(bounds: np.ndarray, words: np.ndarray) -> np.ndarray:
@@ -269,16 +271,16 @@ def _grams_of(words, offsets):
     count = np.maximum(lengths - (_GRAM - 1), np.minimum(lengths, 1)).sum()
     keys, owners = np.empty(count, np.uint64), np.empty(count, np.uint32)
     beginnings = np.empty(count, np.uint64)
-    found = 0
+    grams = 0
     for text in range(len(lengths)):
         size = min(lengths[text], _GRAM)
         if size == 0:
             continue
         for place in range(offsets[text], offsets[text + 1] - size + 1):
-            keys[found] = gram_at(words, place, size)
-            owners[found] = text
-            beginnings[found] = gram_at(words, place, min(size, _ANYWHERE))
-            found += 1
+            keys[grams] = gram_at(words, place, size)
+            owners[grams] = text
+            beginnings[grams] = gram_at(words, place, min(size, _ANYWHERE))
+            grams += 1
     return keys, owners, beginnings
 
 

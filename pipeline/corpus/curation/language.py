@@ -140,11 +140,11 @@ def _score(data, starts, stops, feeds, texts, model, cases, is_upper, probabilit
     once, scores = np.empty(num_classes, np.int32), np.empty(num_classes, np.float32)
     for text in range(len(texts) - 1):
         joined, is_upper[text] = _join(data, starts, stops, feeds, texts[text : text + 2], cases)
-        found = _count(joined, model, counts, touched)
+        num_features = _count(joined, model, counts, touched)
         once[:] = 0
         scores[:] = 0
         singles = 0
-        for place in range(found):
+        for place in range(num_features):
             feature = touched[place]
             count = counts[feature]
             counts[feature] = 0
@@ -167,7 +167,7 @@ def _score(data, starts, stops, feeds, texts, model, cases, is_upper, probabilit
         # The root of the length keeps probabilities of long and short texts comparable.
         scale = np.float32(1 / np.sqrt(max(len(joined), 1)))
         for each in range(num_classes):
-            prior = model.prior[each] if found else np.float32(0)
+            prior = model.prior[each] if num_features else np.float32(0)
             score = (scores[each] + logs[1] * np.float32(once[each])) / np.float32(_WEIGHT_SCALE)
             scores[each] = (prior + score) * scale
         best, total = scores.max(), np.float32(0)
@@ -226,7 +226,7 @@ def _count(text, model, counts, touched):
         c = moves[rows[c], text[place]]
     for place in range(max(3 * size - _LONGEST, 0), 3 * size):
         d = moves[rows[d], text[place]]
-    found = 0
+    num_features = 0
     for place in range(size):
         a = moves[rows[a], text[place]]
         b = moves[rows[b], text[place + size]]
@@ -235,13 +235,13 @@ def _count(text, model, counts, touched):
         for state in (a, b, c, d):
             feature = features[state]
             # Without a branch, which would be mispredicted: a known one is overwritten by the next.
-            touched[found] = feature
-            found += counts[feature] == 0
+            touched[num_features] = feature
+            num_features += counts[feature] == 0
             counts[feature] += 1
     for place in range(4 * size, len(text)):
         d = moves[rows[d], text[place]]
         feature = features[d]
-        touched[found] = feature
-        found += counts[feature] == 0
+        touched[num_features] = feature
+        num_features += counts[feature] == 0
         counts[feature] += 1
-    return found
+    return num_features

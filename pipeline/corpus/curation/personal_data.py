@@ -324,7 +324,7 @@ def find_suspects(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np
 @numba.njit(cache=True, nogil=True)
 def _find_suspects(data, starts, stops, table):
     """Find 7 digits with blanks between, a digit after three stops, `DE89`, `@x`, or `2001:`."""
-    found = np.zeros(len(starts), np.bool_)
+    is_suspect = np.zeros(len(starts), np.bool_)
     for line in range(len(starts)):
         position, stop = starts[line], stops[line]
         digits = dots = capitals = 0
@@ -348,5 +348,5 @@ def _find_suspects(data, starts, stops, table):
                 elif kind == _COLON and position >= starts[line] + 4:  # of 2001:db8::1
                     is_found = 0x32 <= data[position - 4] <= 0x33 and data[position - 3] != 0x3A
             position += width
-        found[line] = is_found
-    return found
+        is_suspect[line] = is_found
+    return is_suspect

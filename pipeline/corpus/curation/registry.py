@@ -64,15 +64,15 @@ def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
     """
     groups = {group for rule in RULES for group in rule.groups}
     names = {rule.name: rule for rule in RULES}
-    found: list[tuple[int, str, Rule | None]] = []  # later ones and those of a higher rank hold
+    ranked: list[tuple[int, str, Rule | None]] = []  # later ones and those of a higher rank hold
     for place, entry in curation_entries(entries):
         name, equals, value = (part.strip() for part in entry.partition("="))
         if name in names:
-            found.append((2, name, _read(names[name], value, place) if equals else names[name]))
+            ranked.append((2, name, _read(names[name], value, place) if equals else names[name]))
         elif name in groups and (not equals or value == _OFF):
             rank = 1 if equals else 0
             members = [rule for rule in RULES if name in rule.groups]
-            found += [(rank, rule.name, None if equals else rule) for rule in members]
+            ranked += [(rank, rule.name, None if equals else rule) for rule in members]
         elif name in groups:
             raise UsageError(
                 f"{place}: {name} is a group of rules; drop it, or set a rule's threshold"
@@ -80,7 +80,7 @@ def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
         else:
             known = [*sorted(groups), *names]
             raise _unknown(f"{place}: no rule", name, known, "groups and rules")
-    chosen = {name: rule for _, name, rule in sorted(found, key=operator.itemgetter(0))}
+    chosen = {name: rule for _, name, rule in sorted(ranked, key=operator.itemgetter(0))}
     in_order = (chosen.get(name) for name in names)
     return tuple(rule for rule in in_order if rule is not None)
 

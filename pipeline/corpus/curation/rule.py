@@ -172,8 +172,8 @@ def _evidence_of(
     rule, items, values = verdict
     tallies: Counter[str] = Counter()
     if rule.counts_from is not None:
-        found = text.document_languages.named(rule.counts_from)[text.num_lines > 0]
-        tallies.update(f"language/{name}" for name in found.tolist())
+        names = text.document_languages.named(rule.counts_from)[text.num_lines > 0]
+        tallies.update(f"language/{name}" for name in names.tolist())
     if not len(items):
         return Evidence(tallies=tallies)
     if rule.of_lines:

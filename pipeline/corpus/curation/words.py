@@ -100,7 +100,7 @@ def _find(data, starts, stops, table, abbreviations):
     hashes, characters = np.empty(capacity, np.uint64), np.empty(capacity, np.int64)
     kinds = np.empty(capacity, np.uint8)
     offsets = np.zeros(len(starts) + 1, np.int64)
-    found = 0
+    num_words = 0
     for line in range(len(starts)):
         position, stop = starts[line], stops[line]
         follows_word = False
@@ -128,21 +128,26 @@ def _find(data, starts, stops, table, abbreviations):
                 position += width
                 follows_word = False
                 continue
-            hashes[found] = fnv1a(data, position, end)
+            hashes[num_words] = fnv1a(data, position, end)
             count, bits = 0, 0
             while position < end:
                 code_point, width = decode(data, position)
                 bits |= table[code_point]
                 count += 1
                 position += width
-            characters[found] = count
-            kinds[found] = bits & (HAS_LETTER | HAS_MORE_THAN_MARKS)
+            characters[num_words] = count
+            kinds[num_words] = bits & (HAS_LETTER | HAS_MORE_THAN_MARKS)
             if kind == _ALONE:
-                kinds[found] |= IS_CHARACTER
-            found += 1
+                kinds[num_words] |= IS_CHARACTER
+            num_words += 1
             follows_word = kind == _PART
-        offsets[line + 1] = found
-    return hashes[:found].copy(), characters[:found].copy(), kinds[:found].copy(), offsets
+        offsets[line + 1] = num_words
+    return (
+        hashes[:num_words].copy(),
+        characters[:num_words].copy(),
+        kinds[:num_words].copy(),
+        offsets,
+    )
 
 
 @numba.njit(cache=True)

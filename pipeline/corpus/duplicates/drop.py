@@ -116,9 +116,9 @@ class DropDuplicates(beam.PTransform):
         if job.near:
             kept = find_near({**records, "gone": elsewhere}, job.store, job.threshold)
         if job.documents:
-            found = {"kept": kept, "elsewhere": elsewhere, "signed": parts[SIGNED]}
+            outputs = {"kept": kept, "elsewhere": elsewhere, "signed": parts[SIGNED]}
             documents = (
-                {"occurrences": parts[OCCURRENCES], **found}
+                {"occurrences": parts[OCCURRENCES], **outputs}
                 | "GatherEquals" >> beam.CoGroupByKey()
                 | "ChooseDocuments" >> beam.FlatMap(choose_documents, job)
             )

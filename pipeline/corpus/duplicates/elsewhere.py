@@ -120,14 +120,14 @@ def match_other(config: CorpusSection, files: Sequence[FileInfo]) -> OtherCorpus
     signatures: set[str] = set()
     for pattern in config.duplicates_against:
         if pattern.endswith(SIGNATURES_ENDING):
-            found = list_stored(pattern)
-            if not found:
+            matched = list_stored(pattern)
+            if not matched:
                 raise UsageError(f"--duplicates-against {pattern}: {why_no_file(pattern)}")
-            for path in found:
+            for path in matched:
                 for source in sorted(signed_sources(path)):
                     if path_of(source).resolve() in corpus:
                         raise _is_input(pattern, f"{path} has the signatures of {source}, which")
-            signatures.update(found)
+            signatures.update(matched)
             continue
         for file in match_files([pattern]):
             texts[file.path] = file
@@ -179,19 +179,19 @@ class SignOther(beam.PTransform):
 
     def expand(self, pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
         names = (OCCURRENCES, SIGNATURES, BANDS)
-        found = []
+        outputs = []
         if self._other.texts:
             path_of(self._report).mkdir(exist_ok=True)
             blocks = pipeline | ReadDocuments(self._config, self._other.texts, self._layouts)
             _ = blocks | beam.Map(facts_of_block) | ReportCorpus(self._report)
             signing = beam.FlatMap(_sign_block, self._store, self._bands)
-            found.append(blocks | "SignBlocks" >> signing.with_outputs(*names))
+            outputs.append(blocks | "SignBlocks" >> signing.with_outputs(*names))
         if self._groups:
             groups = pipeline | beam.Create(self._groups) | beam.Reshuffle()
             reading = beam.FlatMap(_sign_group, self._store, self._bands)
-            found.append(groups | "ReadSignatures" >> reading.with_outputs(*names))
+            outputs.append(groups | "ReadSignatures" >> reading.with_outputs(*names))
         return {
-            name: tuple(each[name] for each in found) | f"Flatten_{name}" >> beam.Flatten()
+            name: tuple(each[name] for each in outputs) | f"Flatten_{name}" >> beam.Flatten()
             for name in names
         }
 
@@ -331,15 +331,15 @@ def pair_across(own: np.ndarray, other: np.ndarray) -> Iterator[np.ndarray]:
 @numba.njit(cache=True, nogil=True)
 def _fill_across(own, begins, ends, keys, left, right):
     """Set the pairs of documents with groups of other ones, whose keys rise; see `_ALL_UP_TO`."""
-    found = 0
+    pairs = 0
     for row in range(len(own)):
         begin, end = begins[row], ends[row]
         if end - begin <= _ALL_UP_TO:
             for place in range(begin, end):
-                left[found], right[found] = own[row], keys[place]
-                found += 1
+                left[pairs], right[pairs] = own[row], keys[place]
+                pairs += 1
         else:
             near = begin + np.searchsorted(keys[begin:end], own[row])
             for place in (begin, max(near - 1, begin), min(near, end - 1)):
-                left[found], right[found] = own[row], keys[place]
-                found += 1
+                left[pairs], right[pairs] = own[row], keys[place]
+                pairs += 1

@@ -157,9 +157,9 @@ def pair_in_bands(bands: tuple[int, Iterable[BlobReference]], store: BlobStore) 
     pairs, keys = [], []
     with store.writer() as writer:
         for rows in read_slices(store, bands[1], BAND, "band"):
-            for found in pair_candidates(rows):
-                pairs += partition_rows(found, found["left"], writer)
-                both = np.unique(np.concatenate([found["left"], found["right"]]))
+            for candidates in pair_candidates(rows):
+                pairs += partition_rows(candidates, candidates["left"], writer)
+                both = np.unique(np.concatenate([candidates["left"], candidates["right"]]))
                 keys += partition_rows(both, both, writer)
     yield from pairs
     for part in keys:

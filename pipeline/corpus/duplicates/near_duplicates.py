@@ -199,11 +199,11 @@ def pair_candidates(bands: np.ndarray) -> Iterator[np.ndarray]:
     bands = sorted_distinct(bands)
     begins = np.flatnonzero(first_of_runs(bands["band"]))
     ends = np.append(begins[1:], len(bands))
-    found = np.cumsum(_count_pairs(ends - begins))
-    limits = np.arange(_PAIRS_TOGETHER, found[-1:].sum(), _PAIRS_TOGETHER)
-    borders = np.unique([0, *np.searchsorted(found, limits) + 1, len(begins)])
+    pairs_until = np.cumsum(_count_pairs(ends - begins))
+    limits = np.arange(_PAIRS_TOGETHER, pairs_until[-1:].sum(), _PAIRS_TOGETHER)
+    borders = np.unique([0, *np.searchsorted(pairs_until, limits) + 1, len(begins)])
     for first, last in itertools.pairwise(borders):
-        pairs = np.empty(found[last - 1] - (found[first - 1] if first else 0), PAIR)
+        pairs = np.empty(pairs_until[last - 1] - (pairs_until[first - 1] if first else 0), PAIR)
         groups = begins[first:last], ends[first:last]
         _fill_pairs(bands["key"], *groups, pairs["left"], pairs["right"])
         yield sorted_distinct(pairs)
@@ -225,14 +225,14 @@ def sorted_distinct(rows: np.ndarray) -> np.ndarray:
 @numba.njit(cache=True, nogil=True)
 def _fill_pairs(keys, begins, ends, low, high):
     """Set the pairs of groups; see `_ALL_PAIRS_UP_TO`."""
-    found = 0
+    num_pairs = 0
     for group in range(len(begins)):
         begin, end = begins[group], ends[group]
         for right in range(begin + 1, end):
             if end - begin > _ALL_PAIRS_UP_TO and right > begin + 1:
-                low[found], high[found] = keys[begin], keys[right]
-                found += 1
+                low[num_pairs], high[num_pairs] = keys[begin], keys[right]
+                num_pairs += 1
             nearest = begin if end - begin <= _ALL_PAIRS_UP_TO else right - 1
             for left in range(nearest, right):
-                low[found], high[found] = keys[left], keys[right]
-                found += 1
+                low[num_pairs], high[num_pairs] = keys[left], keys[right]
+                num_pairs += 1

@@ -133,10 +133,10 @@ class NamedRows:
 
 def merge_occurrences(parts: Iterable[bytes]) -> NamedRows:
     """Merge OCCURRENCE records by key, identity, file and place; parts may come in any order."""
-    found = _merge(parts, "block", OCCURRENCE)
-    rows = found.rows
+    merged = _merge(parts, "block", OCCURRENCE)
+    rows = merged.rows
     order = np.lexsort((rows["document"], rows["block"], rows["identity"], rows["key"]))
-    return NamedRows(found.names, rows[order])
+    return NamedRows(merged.names, rows[order])
 
 
 def merge_kept(parts: Iterable[bytes]) -> NamedRows:
@@ -144,13 +144,13 @@ def merge_kept(parts: Iterable[bytes]) -> NamedRows:
 
     Of several for one key, the most similar stays; ties are broken by identity, file and line.
     """
-    found = _merge(parts, "source", KEPT)
-    rows = found.rows
+    merged = _merge(parts, "source", KEPT)
+    rows = merged.rows
     order = np.lexsort(
         (rows["line"], rows["source"], rows["identity"], -rows["similarity"], rows["key"])
     )
     rows = rows[order]
-    return NamedRows(found.names, rows[first_of_runs(rows["key"])])
+    return NamedRows(merged.names, rows[first_of_runs(rows["key"])])
 
 
 def _merge(parts: Iterable[bytes], field: str, kind: np.dtype) -> NamedRows:

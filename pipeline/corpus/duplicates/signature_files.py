@@ -109,13 +109,13 @@ def signed_sources(path: str) -> set[str]:
     Raises:
         InputError: see `count_groups`.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     with open_parquet(path, open_stored) as (_, file):
         _check_schema(path, file)
         for group in range(file.num_row_groups):
             sources = file.read_row_group(group, columns=["source"])["source"]
-            found.update(sources.unique().to_pylist())
-    return found
+            names.update(sources.unique().to_pylist())
+    return names
 
 
 def _check_schema(path: str, file: pq.ParquetFile) -> None:

@@ -95,7 +95,7 @@ def _find_cells(data, start, stop, cells, gaps):
 
     The indent is -1 for a line without text.
     """
-    column = gap = found = 0
+    column = gap = num_cells = 0
     indent = -1
     before = np.uint8(0)
     position = start
@@ -110,15 +110,15 @@ def _find_cells(data, start, stop, cells, gaps):
         byte = data[position]
         if indent < 0:
             indent = column
-        elif gap >= _GAP and found < len(cells) and not (gap == _GAP and before in _ENDS):
-            cells[found] = column
-            gaps[found] = gap
-            found += 1
+        elif gap >= _GAP and num_cells < len(cells) and not (gap == _GAP and before in _ENDS):
+            cells[num_cells] = column
+            gaps[num_cells] = gap
+            num_cells += 1
         gap = 0
         before = byte
         column += (byte & 0xC0 != 0x80) + (byte >= FIRST_WIDE_BYTE)
         position += 1
-    return indent, found
+    return indent, num_cells
 
 
 @numba.njit(cache=True, nogil=True)
@@ -139,13 +139,13 @@ def _measure(data, starts, stops, texts):
         if line > 0 and texts[line] != texts[line - 1]:
             numbers[above] = 0
             in_row = 0
-        indent, found = _find_cells(data, starts[line], stops[line], cells[own], gaps[own])
-        numbers[own] = found
+        indent, num_cells = _find_cells(data, starts[line], stops[line], cells[own], gaps[own])
+        numbers[own] = num_cells
         indents[line] = max(indent, 0)
         if indent < 0:
             in_row = 0
             continue
-        if found == 0:
+        if num_cells == 0:
             is_cell = False
             for place in range(in_row):
                 is_cell |= row[place] == indent
@@ -158,7 +158,7 @@ def _measure(data, starts, stops, texts):
             continue
         is_wide = False
         agreeing = thirds = longest = 0
-        for place in range(found):
+        for place in range(num_cells):
             runs[own, place] = 1
             for other in range(numbers[above]):
                 if cells[own, place] == cells[above, other]:
@@ -169,12 +169,12 @@ def _measure(data, starts, stops, texts):
             longest = max(longest, runs[own, place])
         rows = 2 if is_wide else 0
         # Lines of justified text have many gaps, few of them in a column of the line above.
-        if 2 * agreeing >= found:
+        if 2 * agreeing >= num_cells:
             if longest > _FEWEST_ROWS:
                 rows = _FEWEST_ROWS + 1
             elif thirds > 1:
                 rows = _FEWEST_ROWS
         places[line + 1 - rows : line + 1] = Place.ROW
-        in_row = found
-        row[:found] = cells[own, :found]
+        in_row = num_cells
+        row[:num_cells] = cells[own, :num_cells]
     return indents, places

@@ -38,16 +38,16 @@ class TextLook:
 
     def descriptions(self) -> Counter[str]:
         """Return the layouts in words, with their numbers of files, the most frequent first."""
-        found: Counter[str] = Counter()
+        numbers: Counter[str] = Counter()
         files = Counter(self.layouts.values())
         for layout, number in files.most_common():
             alike = [each for path, each in self.sketches.items() if self.layouts[path] == layout]
-            found[sum(alike, Sketch()).description(layout)] += number
-        return found
+            numbers[sum(alike, Sketch()).description(layout)] += number
+        return numbers
 
     def documents(self) -> float:
         """Estimate the number of documents from those that the sketches count."""
-        found = 0.0
+        estimate = 0.0
         for layout in set(self.layouts.values()):
             of_layout = [path for path, name in self.layouts.items() if name == layout]
             looked_at = [self.sketches[path] for path in of_layout if path in self.sketches]
@@ -55,8 +55,8 @@ class TextLook:
             whole = alike.file_bytes / max(alike.text_bytes, 1)
             if alike.documents(layout) == alike.files:  # a document per file
                 whole = 1.0
-            found += alike.documents(layout) * whole * len(of_layout) / max(len(looked_at), 1)
-        return found
+            estimate += alike.documents(layout) * whole * len(of_layout) / max(len(looked_at), 1)
+        return estimate
 
 
 def decide_layouts(sketches: Mapping[str, Sketch], num_files: int) -> dict[str, str]:

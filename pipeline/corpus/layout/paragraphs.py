@@ -195,16 +195,16 @@ def find_double_spacing(
     Returns:
         bool [lines], which are blank and no borders of paragraphs.
     """
-    found = np.zeros(len(line_documents), np.bool_)
+    is_spacing = np.zeros(len(line_documents), np.bool_)
     has_text = np.diff(offsets) > 1
     places = np.flatnonzero(has_text)
     if len(places) < 2:
-        return found
+        return is_spacing
     steps = np.diff(places)
     is_inside = np.diff(line_documents[places]) == 0
     is_spaced = is_inside & (steps == 2)
     if is_spaced.sum() < _FEWEST_SPACED:
-        return found
+        return is_spacing
     firsts, owners = _documents_of(line_documents[places])
     spaced = np.add.reduceat(np.append(is_spaced, False), firsts, dtype=np.int64)
     total = np.add.reduceat(np.append(is_inside, False), firsts, dtype=np.int64)
@@ -213,14 +213,14 @@ def find_double_spacing(
     longest = np.maximum.reduceat(np.diff(offsets)[places], firsts)
     is_spaced &= longest <= _MOST_COLUMN_BYTES * WIDEST_MARGIN
     if not is_spaced.any():
-        return found
+        return is_spacing
     chosen = places[is_spaced[owners]]
     documents = line_documents[chosen]
     is_break = (np.diff(chosen) <= 2) & (np.diff(documents) == 0)
     lines = measure_lines(data, offsets[:-1][chosen], offsets[1:][chosen] - 1, is_break)
     joined = _joins(lines, documents, by_margin=True)
-    found[chosen[:-1][is_break & joined[:-1]] + 1] = True
-    return found & ~has_text
+    is_spacing[chosen[:-1][is_break & joined[:-1]] + 1] = True
+    return is_spacing & ~has_text
 
 
 def _documents_of(line_documents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

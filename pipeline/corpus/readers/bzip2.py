@@ -114,10 +114,10 @@ def _scan(data, window):
     for place in range(len(data)):
         window = (window << np.uint64(8)) | np.uint64(data[place])
         for spare in range(7, -1, -1):
-            found = (window >> np.uint64(spare)) & mask
-            if found == np.uint64(_BLOCK_MARK) or found == np.uint64(_END_MARK):
+            mark = (window >> np.uint64(spare)) & mask
+            if mark == np.uint64(_BLOCK_MARK) or mark == np.uint64(_END_MARK):
                 bits[marks] = 8 * (place + 1) - spare - _MARK_BITS
-                are_ends[marks] = found == np.uint64(_END_MARK)
+                are_ends[marks] = mark == np.uint64(_END_MARK)
                 marks += 1
     return bits[:marks], are_ends[:marks], window
 

@@ -126,10 +126,10 @@ class DelimitedReader(ChunkReader):
 
 
 def _are(text: str | None, data: np.ndarray, records: Records) -> np.ndarray:
-    found = np.zeros(len(records.starts), np.bool_)
+    are_wanted = np.zeros(len(records.starts), np.bool_)
     if text is not None:
         wanted = text.encode()
         for record in np.flatnonzero(records.stops - records.starts == len(wanted)).tolist():
             start, stop = records.starts[record], records.stops[record]
-            found[record] = data[start:stop].tobytes() == wanted
-    return found
+            are_wanted[record] = data[start:stop].tobytes() == wanted
+    return are_wanted

@@ -80,9 +80,9 @@ def extract_pages(extractor: str, pages: Sequence[Page]) -> list[Extracted]:
         process = idle.pop()
     except IndexError:
         process = _Extractor(extractor)
-    found = process.extract(pages)
+    extracted = process.extract(pages)
     idle.append(process)
-    return found
+    return extracted
 
 
 _idle: dict[tuple[int, str], list[_Extractor]] = {}
@@ -96,11 +96,11 @@ class _Extractor:
         self._process: subprocess.Popen | None = None
 
     def extract(self, pages: Sequence[Page]) -> list[Extracted]:
-        found: list[Extracted] = []
-        while len(found) < len(pages):
+        extracted: list[Extracted] = []
+        while len(extracted) < len(pages):
             is_new = self._process is None
             process = self._process or self._start()
-            batch = pages[len(found) :][: 1 if is_new else None]
+            batch = pages[len(extracted) :][: 1 if is_new else None]
             try:
                 self._connection.send(batch)
                 for _ in batch:
@@ -110,13 +110,15 @@ class _Extractor:
                         process.kill()
                         raise EOFError
                     fault = _REASONS.get(kind)
-                    found.append(Extracted(b"", fault, text.decode()) if fault else Extracted(text))
+                    extracted.append(
+                        Extracted(b"", fault, text.decode()) if fault else Extracted(text)
+                    )
             except (EOFError, OSError):
                 # Earlier pages may have left little memory, so it is tried again in a new process.
                 status = self.close()
                 if is_new or status == -signal.SIGPROF:
-                    found.append(_fault(status))
-        return found
+                    extracted.append(_fault(status))
+        return extracted
 
     def _start(self) -> subprocess.Popen:
         self._connection, other = Pipe()

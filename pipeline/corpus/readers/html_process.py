@@ -147,10 +147,10 @@ def _encodings(page: bytes, charset: str) -> Iterator[str]:
     in_page = meta[1].decode("ascii") if meta else ""
     if in_page.lower().startswith("utf-16"):  # no: <meta> could not have been read
         in_page = "utf-8"
-    found = [map_encoding_to_html5(name, fallback_utf8=False) for name in (charset, in_page)]
-    if not any(found):
-        found = ["euc-kr"] if _is_korean(page) else [detect_encoding(page)]
-    yield from filter(None, found)
+    encodings = [map_encoding_to_html5(name, fallback_utf8=False) for name in (charset, in_page)]
+    if not any(encodings):
+        encodings = ["euc-kr"] if _is_korean(page) else [detect_encoding(page)]
+    yield from filter(None, encodings)
     yield "utf-8"
 
 

@@ -81,9 +81,9 @@ class JsonlReader(ChunkReader):
             except RowError as error:
                 yield Reject(path, number, error.reason, error.detail)
                 continue
-            for column, found in cells.items():
+            for column, values in cells.items():
                 if isinstance(cell := row.get(column), str):
-                    found.append(cell)
+                    values.append(cell)
 
     def _text(self, row: dict[str, Any]) -> bytes:
         text = row.get(self.key)

@@ -83,7 +83,7 @@ Found = tuple[int, bytes] | Reject | str
 def collect(
     path: str,
     chunk: Chunk,
-    found: Iterable[Found],
+    documents: Iterable[Found],
     cells: Mapping[str, list[Any]] = MappingProxyType({}),
 ) -> RawBlock:
     """Make the block of a chunk; `cells`, for `tally_columns`, may be filled while it reads."""
@@ -91,7 +91,7 @@ def collect(
     lines: list[int] = []
     rejects: list[Reject] = []
     dropped: Counter[str] = Counter()
-    for each in found:
+    for each in documents:
         if isinstance(each, tuple):
             lines.append(each[0])
             texts.append(each[1])

@@ -196,10 +196,10 @@ def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
 
 def _begin_with(pattern: re.Pattern[bytes], lines: Texts) -> np.ndarray:
     """bool [lines]: which lines begin with a pattern."""
-    found = np.zeros(len(lines.starts), np.bool_)
+    begins_here = np.zeros(len(lines.starts), np.bool_)
     begins = np.array([match.start() for match in pattern.finditer(lines.data.data)], np.int64)
-    found[np.searchsorted(lines.starts, begins)] = True
-    return found
+    begins_here[np.searchsorted(lines.starts, begins)] = True
+    return begins_here
 
 
 def _texts_between_marks(data: bytes, first_line: int) -> Texts:

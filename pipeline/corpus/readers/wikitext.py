@@ -81,10 +81,10 @@ def plain_text(wikitext: str, hidden_namespaces: frozenset[str], thousands: str 
         raise WikitextError("too much of its mark-up is never closed")
     try:
         # Quotes for bold and italics that are not balanced would upset what stands around them.
-        found = _Tokenizer().tokenize(wikitext, 0, True)
+        tokens = _Tokenizer().tokenize(wikitext, 0, True)
     except ParserError as error:
         raise WikitextError(str(error)) from None
-    text = Renderer(found, hidden_namespaces, thousands).text()
+    text = Renderer(tokens, hidden_namespaces, thousands).text()
     return BREAK.join(_paragraphs(without_leftovers(text)))
 
 

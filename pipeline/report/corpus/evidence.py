@@ -76,7 +76,7 @@ def tallies_in_manifest(tallies: Mapping[str, int]) -> dict[str, Any]:
         }
         for key, kind in _TALLIES.items()
     }
-    known = {key: found for key, found in names.items() if found}
+    known = {key: numbers for key, numbers in names.items() if numbers}
     return {"documents_read": tallies.get(DOCUMENTS_READ, 0), **known}
 
 
@@ -130,8 +130,8 @@ def count_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
         ("Personal data", "replaced", "replaced"),
         ("Evaluation texts", "documents that share text with", "excluded"),
     ):
-        found = counts.get(key, {}).items()
-        yield _table(title, what, [[name.rpartition("/")[2], number] for name, number in found])
+        entries = counts.get(key, {}).items()
+        yield _table(title, what, [[name.rpartition("/")[2], number] for name, number in entries])
 
 
 def tally_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
@@ -146,24 +146,24 @@ def tally_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
 
 def _documents_by_length(manifest: Mapping[str, Any]) -> dict[int, int]:
     """Return documents by tokens: 64 stands for 64 to 127."""
-    found = manifest["corpus"].get(LENGTHS, {})
-    return {int(least): number for least, number in found.items()}
+    numbers = manifest["corpus"].get(LENGTHS, {})
+    return {int(least): number for least, number in numbers.items()}
 
 
 def length_histogram(manifest: Mapping[str, Any]) -> HistogramSection | None:
     """Draw the lengths of documents, with empty ranges between them; None if not known."""
-    found = _documents_by_length(manifest)
-    if not found:
+    documents = _documents_by_length(manifest)
+    if not documents:
         return None
-    begins = [1 << power for power in range((max(found) or 1).bit_length())]
-    begins = [begin for begin in begins if begin >= min(found)]
+    begins = [1 << power for power in range((max(documents) or 1).bit_length())]
+    begins = [begin for begin in begins if begin >= min(documents)]
     return HistogramSection(
         title="Tokens of a document",
         x_title="tokens",
         noun="documents",
         names=[f"{begin:,} to {2 * begin - 1:,}" for begin in begins],
         ticks=[f"{begin:,}" for begin in (*begins, 2 * begins[-1])],
-        counts=np.array([found.get(begin, 0) for begin in begins]),
+        counts=np.array([documents.get(begin, 0) for begin in begins]),
     )
 
 

@@ -135,16 +135,16 @@ def judge_corpus(files: Sequence[ReadCorpus]) -> dict[str, str]:
     Returns:
         Warnings by the name of the detector.
     """
-    found: dict[str, list[tuple[str, str]]] = {}
+    texts_by_detector: dict[str, list[tuple[str, str]]] = {}
     for values in files:
         for finding in judge(values, CORPUS_DETECTORS):
-            found.setdefault(finding.detector, []).append((values.source, finding.text))
+            texts_by_detector.setdefault(finding.detector, []).append((values.source, finding.text))
     if len(files) > 1:
         together = _together(files)
         for finding in judge(together, CORPUS_DETECTORS):
-            found.setdefault(finding.detector, [(together.source, finding.text)])
+            texts_by_detector.setdefault(finding.detector, [(together.source, finding.text)])
     warnings = {}
-    for name, places in found.items():
+    for name, places in texts_by_detector.items():
         source, text = places[0]
         others = f" (and {quantity(len(places) - 1, 'other file')})" if len(places) > 1 else ""
         warnings[name] = f"{source}{others}: {text}"
@@ -194,14 +194,14 @@ def _keys(values: ReadCorpus) -> Found | None:
     Prose is beside these, and the keys of a row differ: a list of keys may be what is meant, and a
     dialog has the same names again.
     """
-    found = [text for text in values.sentences if len(_KEY.findall(text)) >= _KEYS_OF_SENTENCE]
+    with_keys = [text for text in values.sentences if len(_KEY.findall(text)) >= _KEYS_OF_SENTENCE]
     is_text = values.sketch is not None and values.sketch.files > 0
-    if not found and is_text:
-        found = list(_headers(values.sentences))
-    if len(found) < max(_FEWEST_WITH_KEYS, _SENTENCES_OF_KEYS * len(values.sentences)):
+    if not with_keys and is_text:
+        with_keys = list(_headers(values.sentences))
+    if len(with_keys) < max(_FEWEST_WITH_KEYS, _SENTENCES_OF_KEYS * len(values.sentences)):
         return None
-    keys = ", ".join(key for key in _KEY.findall(found[0])[:_KEYS_OF_SENTENCE])
-    share = f"{len(found) / len(values.sentences):.0%}"
+    keys = ", ".join(key for key in _KEY.findall(with_keys[0])[:_KEYS_OF_SENTENCE])
+    share = f"{len(with_keys) / len(values.sentences):.0%}"
     return {"share": share, "keys": keys, "section": values.section}
 
 

@@ -118,8 +118,8 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
     blocks: Sequence[DocumentBlock] = ()
     if tables and not dumps:
         sample = read_sample(config, tables, most_bytes=_TABLE_BYTES)
-        found = sum(block.num_documents for block in sample.blocks)
-        documents += found if sample.is_whole else found * text_scale(config, sample, tables)
+        seen = sum(block.num_documents for block in sample.blocks)
+        documents += seen if sample.is_whole else seen * text_scale(config, sample, tables)
         is_exact &= sample.is_whole
         blocks = sample.blocks
         for block in blocks:

@@ -148,8 +148,8 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
             texts = strip_markup(texts, paragraph_end=end)
         starts, stops, owners = split_lines(texts.data, texts.starts, texts.stops)
         lines = clean_lines(texts.data, starts, stops, config.cleaning)
-        found = np.flatnonzero(find_boilerplate(lines))
-        some = found[: most - len(rule.examples)]
+        numbers = np.flatnonzero(find_boilerplate(lines))
+        some = numbers[: most - len(rule.examples)]
         bounds = lines.offsets[some], lines.offsets[some + 1] - 1
         replaced = gather(*personal.replace(lines.data, *bounds)[:3]).to_pylist()
         rule.add(
@@ -157,7 +157,7 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
                 Example(line=int(line), facts={"file": block.source}, texts={"line": text})
                 for line, text in zip(texts.lines[owners[some]], replaced, strict=True)
             ),
-            len(found),
+            len(numbers),
             most,
         )
     return rule
@@ -171,18 +171,18 @@ def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> Itera
         lines = dataclasses.replace(clean_raw(block, rules), evidence=Evidence())
         for rule in rules.curation:
             parts.append(curate(block.source, lines, [rule], rules.personal_data).evidence)
-    found = join_evidence(parts)
+    evidence = join_evidence(parts)
     for rule in rules.curation:
-        what, counts = "document", found.dropped
+        what, counts = "document", evidence.dropped
         if rule.of_lines:
-            what, counts = "line", found.dropped_lines
+            what, counts = "line", evidence.dropped_lines
         examples = [
             Example(
                 line=sample.line,
                 facts={"file": sample.source, "has": f"{sample.value:.4g}"},
                 texts={what: sample.text},
             )
-            for sample in found.samples.get(rule.name, ())[:most]
+            for sample in evidence.samples.get(rule.name, ())[:most]
         ]
         yield LeftOut(rule.name, rule.set_by, True, counts.get(rule.name, 0), examples)
 
@@ -194,16 +194,16 @@ def _excluded(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int)
     excluded, _ = read_excluded(config, match_excluded(config, match_files(config.input)))
     rule = LeftOut(EXCLUDED, f"exclude, to {config.exclude_action}", True)
     for block in blocks:
-        found = find_shared(block, excluded)
+        stretches = find_shared(block, excluded)
         examples = (
             Example(
                 line=each.line,
                 facts={"file": each.source, "is in": f"line {each.exclude_line} of {each.exclude}"},
                 texts={"shared": each.text},
             )
-            for each in list_shared(block, found, excluded)
+            for each in list_shared(block, stretches, excluded)
         )
-        rule.add(examples, len(np.unique(found.documents)), most)
+        rule.add(examples, len(np.unique(stretches.documents)), most)
     return [rule]
 
 
@@ -220,8 +220,8 @@ def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -
         rule = LeftOut(reason, f"{key}: {limit}", is_on)
         for block in blocks:
             size = measure_documents(block)[reason]
-            found = np.flatnonzero(size < limit)
-            rule.add(_documents(block, found, size), len(found), most)
+            short = np.flatnonzero(size < limit)
+            rule.add(_documents(block, short, size), len(short), most)
         rules.append(rule)
     return rules
 
@@ -239,14 +239,14 @@ def _documents(block: DocumentBlock, numbers: np.ndarray, size: np.ndarray) -> I
 
 def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
     """Return what was already left out or replaced when the sample was cleaned."""
-    found = join_evidence(block.evidence for block in blocks)
-    counts = Counter(found.dropped) + Counter(found.dropped_lines)
+    evidence = join_evidence(block.evidence for block in blocks)
+    counts = Counter(evidence.dropped) + Counter(evidence.dropped_lines)
     counts.pop(BOILERPLATE_LINE, None)  # with examples above
     return [
         *(LeftOut(reason, "always", True, number) for reason, number in counts.items()),
         *(
             LeftOut(f"{kind}, replaced", "personal_data", True, n)
-            for kind, n in found.replaced.items()
+            for kind, n in evidence.replaced.items()
         ),
     ]
 
@@ -264,7 +264,7 @@ def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[
     Returns:
         The lines that were found, by number; those further in than 64 MB are not looked for.
     """
-    found: dict[int, str] = {}
+    texts: dict[int, str] = {}
     wanted = set(numbers)
     number = 1  # of the first line in `rest` and what follows
     rest = b""  # of a line whose end was not read yet
@@ -278,12 +278,12 @@ def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[
             done += len(part)
             *lines, rest = (rest + part).split(b"\n")
             for here in [each for each in wanted if each < number + len(lines)]:
-                found[here] = _shown(lines[here - number])
+                texts[here] = _shown(lines[here - number])
                 wanted.remove(here)
             number += len(lines)
     if number in wanted and rest:
-        found[number] = _shown(rest)
-    return found
+        texts[number] = _shown(rest)
+    return texts
 
 
 def _shown(line: bytes) -> str:

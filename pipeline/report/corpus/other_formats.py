@@ -132,7 +132,7 @@ def signs_of_other_formats(
     Raises:
         UsageError: a text file holds JSON objects, and the config does not say that it is text.
     """
-    found: dict[str, list[tuple[str, float, str]]] = {}
+    places_by_advice: dict[str, list[tuple[str, float, str]]] = {}
     usable = [sign for sign in _signs() if not (sign.is_markup and "html" in config.cleaning)]
     for path, text in (*heads.items(), *cells.items()):
         lines = [line for line in text.splitlines()[:_MOST_LINES] if line.strip()]
@@ -148,9 +148,9 @@ def signs_of_other_formats(
             signs += _marks_of_files(text, lines)
         for advice, share, example, least in signs:
             if share >= least:
-                found.setdefault(advice, []).append((path, share, example))
+                places_by_advice.setdefault(advice, []).append((path, share, example))
     warnings = []
-    for advice, places in found.items():
+    for advice, places in places_by_advice.items():
         path, share, example = max(places, key=lambda place: place[1])
         others = f" (and {quantity(len(places) - 1, 'other file')})" if len(places) > 1 else ""
         what = advice.format(example).replace("SECTION", config.section_name)
@@ -204,7 +204,7 @@ def _shapes(lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:
     if len(lines) < _FEWEST_LINES:
         return
     tabs, share = _most_frequent([line.count(b"\t") for line in lines])
-    numbers = [int(found[1]) for found in map(_NUMBER.match, lines) if found]
+    numbers = [int(match[1]) for match in map(_NUMBER.match, lines) if match]
     counting = sum(after == before + 1 for before, after in itertools.pairwise(numbers))
     words_of_lines = [line.split() for line in lines]
     words, same_words = _most_frequent([len(words) for words in words_of_lines])

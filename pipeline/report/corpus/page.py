@@ -251,13 +251,13 @@ def _copies_section(title: str, copies: Copies, noun: str, hint: str) -> TableSe
 def _unknown(blocks: Sequence[Any], corpus: Corpus) -> Iterator[Section]:
     if corpus.vocab is None:
         return
-    found = unknown_words(blocks, corpus.vocab, lowercase=corpus.lowercase, most=_MOST_LISTED)
+    words = unknown_words(blocks, corpus.vocab, lowercase=corpus.lowercase, most=_MOST_LISTED)
     yield TableSection(
         title="Unknown words",
         columns=(("word", "text"), ("times", "count"), ("of all words", "share")),
-        rows=[[word, count, count / max(found.words, 1)] for word, count in found.most],
-        note=f"{found.fraction:.3%} of {quantity(found.words, 'word')} become [UNK] with this "
-        f"vocabulary of {quantity(len(corpus.vocab), 'entry')}; {found.tokens_per_word:.3f} tokens "
+        rows=[[word, count, count / max(words.words, 1)] for word, count in words.most],
+        note=f"{words.fraction:.3%} of {quantity(words.words, 'word')} become [UNK] with this "
+        f"vocabulary of {quantity(len(corpus.vocab), 'entry')}; {words.tokens_per_word:.3f} tokens "
         "per word.",
     )
 

@@ -100,17 +100,17 @@ def read_sample(
             break
         share = left // (len(chosen) - number)
         size = min(_BLOCK_BYTES, max(share, _LEAST_BLOCK_BYTES))
-        found, is_read = _first_blocks(
+        first_blocks, is_read = _first_blocks(
             read_file(file.path, config, layouts, size, is_sample=True), share
         )
-        raw += found
-        left -= sum(block.texts.data.nbytes for block in found)
+        raw += first_blocks
+        left -= sum(block.texts.data.nbytes for block in first_blocks)
         is_whole &= is_read
         sampled.append(
             SampledFile(
                 file=file,
-                text_bytes=sum(int((b.texts.stops - b.texts.starts).sum()) for b in found),
-                size=sum(block.size for block in found),
+                text_bytes=sum(int((b.texts.stops - b.texts.starts).sum()) for b in first_blocks),
+                size=sum(block.size for block in first_blocks),
                 is_whole=is_read,
             )
         )
@@ -130,14 +130,14 @@ def read_sample(
 
 def _first_blocks(blocks: Iterator[RawBlock], share: int) -> tuple[list[RawBlock], bool]:
     """Return at least one block, and whether these are all."""
-    found: list[RawBlock] = []
+    first_blocks: list[RawBlock] = []
     done = 0
     for block in blocks:
-        if found and done >= share:
-            return found, False
-        found.append(block)
+        if first_blocks and done >= share:
+            return first_blocks, False
+        first_blocks.append(block)
         done += block.texts.data.nbytes
-    return found, True
+    return first_blocks, True
 
 
 def text_scale(config: CorpusSection, sample: CorpusSample, files: Sequence[FileInfo]) -> float:

@@ -86,7 +86,7 @@ def letters_by_script(blocks: Sequence[DocumentBlock]) -> dict[str, int]:
 
 def lengths_of(blocks: Sequence[DocumentBlock]) -> dict[str, np.ndarray]:
     """Return sizes of documents and sentences by unit, int64; words are separated by spaces."""
-    found: dict[str, list[np.ndarray]] = {}
+    by_name: dict[str, list[np.ndarray]] = {}
     for block in blocks:
         sizes = measure_documents(block)
         spaces = pc.count_substring(block.sentences, " ").to_numpy(zero_copy_only=False)
@@ -96,8 +96,8 @@ def lengths_of(blocks: Sequence[DocumentBlock]) -> dict[str, np.ndarray]:
             ("sentences of a document", np.diff(block.document_offsets)),
             ("words of a sentence", spaces.astype(np.int64) + 1),
         ):
-            found.setdefault(name, []).append(lengths)
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+            by_name.setdefault(name, []).append(lengths)
+    return {name: np.concatenate(parts) for name, parts in by_name.items()}
 
 
 def similar_documents(
@@ -135,10 +135,10 @@ def similar_documents(
     ]
     minima, sketches = (np.concatenate(parts) for parts in zip(*signatures, strict=True))
     bands, rows = choose_bands(threshold)
-    found = np.empty(len(firsts) * bands, BAND)
-    found["band"] = band_keys(minima, bands, rows).ravel()
-    found["key"] = np.repeat(np.arange(len(firsts)), bands)
-    pairs = np.concatenate([np.empty(0, PAIR), *pair_candidates(found)])
+    rows_of_bands = np.empty(len(firsts) * bands, BAND)
+    rows_of_bands["band"] = band_keys(minima, bands, rows).ravel()
+    rows_of_bands["key"] = np.repeat(np.arange(len(firsts)), bands)
+    pairs = np.concatenate([np.empty(0, PAIR), *pair_candidates(rows_of_bands)])
     left, right = pairs["left"].astype(np.int64), pairs["right"].astype(np.int64)
     similarity = estimated_similarity(sketches[left], sketches[right])
     is_similar = similarity >= threshold
@@ -173,8 +173,8 @@ def unknown_words(
     counter = WordCounter(lowercase=lowercase, max_word_length=_LONGEST_WORD)
     for block in blocks:
         counter.count(block.sentences)
-    found, counts = counter.words()
-    words = found.to_pylist()
+    counted, counts = counter.words()
+    words = counted.to_pylist()
     tokenizer = HostTokenizer(vocab, lowercase=lowercase)
     tokens = tokenizer.tokenize_texts(words)
     lengths = np.diff(tokens.offsets)

@@ -26,11 +26,11 @@ def write_explained(
     plan: ScoringPlan, rows: Sequence[MarkedRow], explanations: Sequence[list[dict[str, Any]]]
 ) -> None:
     """Keep explained rows for the page."""
-    found = [
+    explained = [
         [_file_of(row, plan), row.place, row.texts, each]
         for row, each in zip(rows, explanations, strict=True)
     ]
-    write_text_atomically(plan.parts / _EXPLAINED, json.dumps(found))
+    write_text_atomically(plan.parts / _EXPLAINED, json.dumps(explained))
 
 
 def page_of_scores(
@@ -60,10 +60,10 @@ def page_of_scores(
     ]
     explained = []
     if plan.explains:
-        found = json.loads((plan.parts / _EXPLAINED).read_text(encoding="utf-8"))
+        stored = json.loads((plan.parts / _EXPLAINED).read_text(encoding="utf-8"))
         explained = [
             ExplainedRow(file=file, place=Place(*place), texts=texts, explanations=each)
-            for file, place, texts, each in found
+            for file, place, texts, each in stored
         ]
     uncertain = []
     if plan.marked is not None and plan.marked.output is not None and plan.label_next is None:

@@ -93,8 +93,8 @@ def scored_page(
                 title="Files of earlier runs",
                 columns=(("file", "text"), ("rows", "count"), ("compared with training", "text")),
                 rows=[
-                    [name, found and found.rows, "" if found is None else str(found)]
-                    for name, found in sorted(earlier.items())
+                    [name, drift and drift.rows, "" if drift is None else str(drift)]
+                    for name, drift in sorted(earlier.items())
                 ],
                 note="They and the model have not changed since.",
             )

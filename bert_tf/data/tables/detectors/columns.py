@@ -39,8 +39,8 @@ _NOT_SCORES = re.compile(
 def _unused_splits(values: ReadValues) -> Found | None:
     for name, cells in values.others.items():
         if is_split(name, cells):
-            found = sorted({str(cell).strip().lower() for cell in cells if cell not in (None, "")})
-            kinds = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
+            splits = sorted({str(cell).strip().lower() for cell in cells if cell not in (None, "")})
+            kinds = ", ".join(splits[:5]) + (", …" if len(splits) > 5 else "")
             return {"column": repr(name), "kinds": kinds}
     return None
 

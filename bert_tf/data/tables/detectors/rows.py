@@ -83,8 +83,8 @@ def _halves_of_lists(values: ReadValues) -> Found | None:
     """Labels that only open brackets or quotes, beside labels that only close them."""
     opening = [label for label in values.label_counts if _is_half(label, is_first=True)]
     closing = [label for label in values.label_counts if _is_half(label, is_first=False)]
-    found = len(opening) + len(closing)
-    if not opening or not closing or found < _HALVES_OF_LISTS * len(values.label_counts):
+    halves = len(opening) + len(closing)
+    if not opening or not closing or halves < _HALVES_OF_LISTS * len(values.label_counts):
         return None
     return {"first": shortened(opening[0]), "last": shortened(closing[0])}
 
@@ -148,7 +148,7 @@ def _numbered_words(values: ReadValues) -> Found | None:
 
 def _counts(words: Sequence[str]) -> bool:
     """Whether words are the numbers of a sentence's words: 1, 2, 3, from any number on."""
-    numbers = [int(found[1]) for found in map(_NUMBER.fullmatch, words) if found]
+    numbers = [int(match[1]) for match in map(_NUMBER.fullmatch, words) if match]
     return len(numbers) == len(words) and numbers == list(
         range(numbers[0], numbers[0] + len(numbers))
     )

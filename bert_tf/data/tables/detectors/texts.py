@@ -57,10 +57,14 @@ def _in_texts(
     def look(values: ReadValues) -> Found | None:
         for column, texts in values.texts.items():
             chosen = [texts[row] for row in spread(len(texts))]
-            found = [example for example in map(find, chosen) if example is not None]
-            if len(found) >= max(fewest, share * len(chosen)):
-                count = counted(len(found), len(chosen), "text")
-                return {"column": repr(column), "count": count, "example": shortened(found[0], 40)}
+            examples = [example for example in map(find, chosen) if example is not None]
+            if len(examples) >= max(fewest, share * len(chosen)):
+                count = counted(len(examples), len(chosen), "text")
+                return {
+                    "column": repr(column),
+                    "count": count,
+                    "example": shortened(examples[0], 40),
+                }
         return None
 
     return look

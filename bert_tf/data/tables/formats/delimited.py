@@ -125,14 +125,14 @@ def read_delimited_rows(
         yield header
         reader = _RowReader(str(path), header, dialect)
         is_told = console is None or stream.has_quotes
-        for found in stream.windows(header.delimiter):
+        for window in stream.windows(header.delimiter):
             if console is not None and stream.has_quotes and not is_told:
                 is_told = True
                 console.info(f"{path}: later cells are quoted, so it is read like CSV")
-            if isinstance(found, LongLine):
-                yield found.line, "", too_long(path, found.line, dialect)
+            if isinstance(window, LongLine):
+                yield window.line, "", too_long(path, window.line, dialect)
             else:
-                yield from reader.rows(*found)
+                yield from reader.rows(*window)
 
 
 def _up_to(needed: Collection[str], header: TableHeader) -> TableHeader:
@@ -200,17 +200,17 @@ def _read_header(
     path: str | Path, stream: RecordStream, delimiter: str, dialect: TableDialect, *, has_mark: bool
 ) -> TableHeader:
     """Read the first record: as names of columns, or only to count them if there is no header."""
-    found = stream.first(delimiter)
-    if found is None:
+    first_record = stream.first(delimiter)
+    if first_record is None:
         expected = "a line with the names of the columns" if dialect.has_header else "rows"
         raise NoRowsError(f"{path}: is empty; expected {expected}")
-    if isinstance(found, LongLine) or found[1].faults[0] == RecordFault.LONG_RECORD:
-        line = found.line if isinstance(found, LongLine) else found[1].lines[0]
+    if isinstance(first_record, LongLine) or first_record[1].faults[0] == RecordFault.LONG_RECORD:
+        line = first_record.line if isinstance(first_record, LongLine) else first_record[1].lines[0]
         raise InputError(
             f"{path}:{line}: the first line has more than {dialect.max_row_characters:,} "
             f"characters; {REMEDIES[TOO_LONG]}"
         )
-    data, records = found
+    data, records = first_record
     line, fault = int(records.lines[0]), int(records.faults[0])
     if fault != RecordFault.SOUND:
         what = "header" if dialect.has_header else "first row"

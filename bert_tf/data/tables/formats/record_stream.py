@@ -180,10 +180,10 @@ class RecordStream:
             the file.
         """
         start, line = self._start, self._line
-        for found in self.windows(delimiter, most_records=1):
-            if not isinstance(found, LongLine) and not is_skipped:
+        for window in self.windows(delimiter, most_records=1):
+            if not isinstance(window, LongLine) and not is_skipped:
                 self._start, self._line = start, line
-            return found
+            return window
         return None
 
     def windows(

@@ -22,13 +22,13 @@ def most_common_gram(text: MeasuredText, *, size: int) -> np.ndarray:
         size: words of n-grams.
     """
     words, bounds = text.words, text.document_words
-    found = np.zeros(text.num_documents)
-    _count_most_common(words.hashes, words.characters, bounds, size, *new_table(bounds), found)
-    return ratio(found, text.num_characters)
+    characters = np.zeros(text.num_documents)
+    _count_most_common(words.hashes, words.characters, bounds, size, *new_table(bounds), characters)
+    return ratio(characters, text.num_characters)
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_most_common(hashes, characters, bounds, size, keys, owners, found):
+def _count_most_common(hashes, characters, bounds, size, keys, owners, counted):
     """Set the characters of the most frequent n-gram of each document.
 
     Args:
@@ -36,10 +36,10 @@ def _count_most_common(hashes, characters, bounds, size, keys, owners, found):
         bounds: int64 [documents + 1], offsets into the words.
         size: words of n-grams.
         keys, owners: of `new_table`.
-        found: float64 [documents], to be set.
+        counted: float64 [documents], to be set.
     """
     counts = np.zeros(len(keys), np.int64)
-    for document in range(len(found)):
+    for document in range(len(counted)):
         first = -1
         most = 0
         begin, last = bounds[document], bounds[document + 1] - size
@@ -55,7 +55,7 @@ def _count_most_common(hashes, characters, bounds, size, keys, owners, found):
                     counts[slot] = 1 if is_new else counts[slot] + 1
                     most = max(most, counts[slot])
         if first >= 0:
-            found[document] = most * (characters[first : first + size].sum() + size - 1)
+            counted[document] = most * (characters[first : first + size].sum() + size - 1)
 
 
 RULES = [

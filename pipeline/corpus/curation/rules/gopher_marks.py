@@ -15,8 +15,8 @@ def hashes_per_word(text: MeasuredText) -> np.ndarray:
 
 def ellipses_per_word(text: MeasuredText) -> np.ndarray:
     """Return ellipses, as three full stops or one character, per word."""
-    found = text.occurrences("...") + text.occurrences("\u2026")
-    return ratio(text.total(found), text.num_words)
+    ellipses = text.occurrences("...") + text.occurrences("\u2026")
+    return ratio(text.total(ellipses), text.num_words)
 
 
 def bullet_lines(text: MeasuredText) -> np.ndarray:

@@ -45,11 +45,11 @@ def words_with_letters(text: MeasuredText) -> np.ndarray:
 
 def distinct_stop_words(text: MeasuredText) -> np.ndarray:
     """Count which of the eight stop words a document has; NaN in scripts without spaces."""
-    found = np.zeros(text.num_documents)
+    num_distinct = np.zeros(text.num_documents)
     for word in _STOP_WORDS:
         sought = np.uint64(fnv1a(np.frombuffer(word.encode(), np.uint8), 0, len(word)))
-        found += text.total_of_words(text.words.hashes == sought) > 0
-    return np.where(has_no_spaces(text), np.nan, found)
+        num_distinct += text.total_of_words(text.words.hashes == sought) > 0
+    return np.where(has_no_spaces(text), np.nan, num_distinct)
 
 
 LENGTHS = [

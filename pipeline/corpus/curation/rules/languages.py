@@ -35,10 +35,10 @@ def is_wanted(
         NaN where the language is not certain, and for short lines.
     """
     is_long = text.line_characters >= _LONG if of_lines else np.ones(text.num_documents, np.bool_)
-    found = text.languages_of_lines(is_long) if of_lines else text.document_languages
-    is_known = found.probabilities >= threshold
+    languages_found = text.languages_of_lines(is_long) if of_lines else text.document_languages
+    is_known = languages_found.probabilities >= threshold
     values = np.full(len(is_long), np.nan)
-    values[is_long] = np.where(is_known, np.isin(found.codes, languages), np.nan)
+    values[is_long] = np.where(is_known, np.isin(languages_found.codes, languages), np.nan)
     return values
 
 

@@ -22,13 +22,13 @@ def repeated_grams(text: MeasuredText, *, size: int) -> np.ndarray:
         size: words of n-grams.
     """
     words, bounds = text.words, text.document_words
-    found = np.zeros(text.num_documents)
-    _count_repeated(words.hashes, words.characters, bounds, size, *new_table(bounds), found)
-    return ratio(found, text.num_characters)
+    characters = np.zeros(text.num_documents)
+    _count_repeated(words.hashes, words.characters, bounds, size, *new_table(bounds), characters)
+    return ratio(characters, text.num_characters)
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_repeated(hashes, characters, bounds, size, keys, owners, found):
+def _count_repeated(hashes, characters, bounds, size, keys, owners, counted):
     """Add up the characters of repeated n-grams of each document.
 
     Args:
@@ -36,15 +36,15 @@ def _count_repeated(hashes, characters, bounds, size, keys, owners, found):
         bounds: int64 [documents + 1], offsets into the words.
         size: words of n-grams.
         keys, owners: of `new_table`.
-        found: float64 [documents], to be added to.
+        counted: float64 [documents], to be added to.
     """
-    for document in range(len(found)):
+    for document in range(len(counted)):
         place = bounds[document]
         last = bounds[document + 1] - size
         while place <= last:
             _, is_new = find_gram(gram_at(hashes, place, size), document, keys, owners)
             if not is_new:
-                found[document] += characters[place : place + size].sum()
+                counted[document] += characters[place : place + size].sum()
             place += 1 if is_new else size
 
 
