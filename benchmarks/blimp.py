@@ -12,7 +12,10 @@ are compared by pseudo-log-likelihood (Salazar et al. 2020); ties count as half.
 phenomenon and for all, the accuracy in percent with its standard error, beside published figures.
 
 `--text` measures n-gram models of the text that a run learned from (`ngrams.py`): the words by
-themselves, pairs and triples. RECORDS is the output of `preprocess` with `masking: dynamic`.
+themselves, pairs and triples. RECORDS is the output of `preprocess` with `masking: dynamic`. Each
+RUN is then compared with each of them on the same pairs: the difference in percent, its standard
+error (of paired differences) and their ratio. A model that knows more than counts is better than
+all by five standard errors.
 """
 
 from __future__ import annotations
@@ -144,6 +147,21 @@ def results_of(pairs: list[Pair], right: np.ndarray) -> dict[str, tuple[float, f
     return found
 
 
+def compared(right: np.ndarray, others_right: np.ndarray) -> tuple[float, float, float]:
+    """Return by how much one model is right more often than another on the same pairs.
+
+    Args:
+        right: 1, 0.5 or 0 for each pair, of the one model, float64 [pairs].
+        others_right: those of the other model.
+
+    Returns:
+        The difference in percent, its standard error, and the difference in standard errors, 0 if
+        the models agree on all pairs.
+    """
+    difference, error = accuracy(right - others_right)
+    return difference, error, difference / error if error else 0.0
+
+
 def show(run: str, results: dict[str, Any]) -> None:
     """Print the table of a run."""
     print(f"\n{run}")
@@ -155,6 +173,14 @@ def show(run: str, results: dict[str, Any]) -> None:
     print("\nall phenomena, beside published figures")
     for name, value in sorted(rows, key=lambda row: row[1]):
         print(f"{name:<28} {value:>8.1f}")
+
+
+def show_differences(runs: list[str], all_right: dict[str, np.ndarray]) -> None:
+    """Print how each run differs from each n-gram model."""
+    for run in runs:
+        for name in (name for name in all_right if name not in runs):
+            difference, error, errors = compared(all_right[run], all_right[name])
+            print(f"{run} - {name}: {difference:+.1f} ± {error:.1f} ({errors:.1f} errors)")
 
 
 def main() -> None:
@@ -174,13 +200,16 @@ def main() -> None:
         sys.exit("error: give a RUN, or --text")
     pairs = read_pairs(options.data, options.sample)
     try:
+        all_right = {}
         for name, right in all_judged(options, pairs):
+            all_right[name] = right
             results = results_of(pairs, right)
             show(name, results)
             if options.results is not None:
                 line = {"run": name, "sample": options.sample, "results": results}
                 with options.results.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(line) + "\n")
+        show_differences(options.runs, all_right)
     except BertPipelineError as error:
         sys.exit(f"error: {error}")
 

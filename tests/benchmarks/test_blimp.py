@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from behavior.exported_models import LIKELIHOOD
 from behavior.small_models import write_model
+from scipy import stats
 
 WORDS = ["cat", "cats", "sleep", "sleeps", "never", "every", "who", "the"]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
@@ -59,6 +60,19 @@ def test_accuracies_have_standard_errors_by_phenomenon():
     assert found["b"] == (0.0, 0.0, 2)
     assert found["all"][0] == pytest.approx(100 * 2.5 / 6)
     assert list(found) == ["a", "b", "all"]
+
+
+def test_models_are_compared_pair_by_pair():
+    """The error of a difference is not that of two samples: equal models differ by exactly 0."""
+    generator = np.random.default_rng(3)
+    right = generator.integers(0, 2, 400).astype(np.float64)
+    better = np.maximum(right, np.arange(400) % 8 == 0)
+    difference, error, errors = blimp.compared(better, right)
+    test = stats.ttest_rel(better, right)
+    assert difference == pytest.approx(100 * (better.mean() - right.mean()))
+    assert errors == pytest.approx(test.statistic)
+    assert error == pytest.approx(difference / test.statistic)
+    assert blimp.compared(right, right) == (0.0, 0.0, 0.0)
 
 
 def test_an_untrained_model_is_right_by_chance(data, tmp_path, monkeypatch, capsys):
