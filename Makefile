@@ -1,6 +1,7 @@
 # make demo    the whole path on this machine, from raw text to scored files
 # make test    the tests
 # make test-fast  the tests without the slow ones, in a minute and a half
+# make long-test  what takes minutes, where make test has a shorter form of it
 # make fuzz    the tests on random examples, other ones in every run
 # make faults  kills, full disks, damaged and hostile files, seeded, in tests/faults (MINUTES, SEED)
 # make lint    formatting, lint rules, spelling, types, size
@@ -27,7 +28,7 @@ DEMO_OUTPUT ?= demo-output
 # Every worker of the tests would compile all of them anew, with their rewritten assertions.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast fuzz faults lint size format docs deploy-check audit parity runners flink-test spark-test prism-test workers-test storage-test lock clean
+.PHONY: demo test test-fast long-test fuzz faults lint size format docs deploy-check audit parity runners flink-test spark-test prism-test workers-test storage-test lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
@@ -37,6 +38,9 @@ test: $(READY)
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest --workers auto -m "not slow" --hypothesis-profile quick
+
+long-test: $(READY)
+	$(BIN)/python -m pytest --workers auto -m long
 
 fuzz: $(READY)
 	$(BIN)/python -m pytest --workers auto -m hypothesis --hypothesis-profile fuzz

@@ -30,6 +30,7 @@ pytest.register_assert_rewrite(
 )
 
 from behavior.beam_construction import keep_what_beam_looks_up  # noqa: E402
+from behavior.compiled_once import compile_once  # noqa: E402
 from behavior.forks import serve_forks  # noqa: E402
 from forked_tests import ForkedTests, number_of_workers  # noqa: E402
 
@@ -199,6 +200,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.workers:
         workers = number_of_workers(config.option.workers)
         config.pluginmanager.register(ForkedTests(workers), "forked-tests")
+        config.add_cleanup(compile_once())
         # On another core than the collection, which takes about as long.
         config.stash[_COMPILES] = multiprocessing.Process(target=load_kernels)
         config.stash[_COMPILES].start()

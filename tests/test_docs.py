@@ -1,11 +1,14 @@
 """The documentation is what the code says, and its links lead somewhere."""
 
+import functools
 import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 import yaml
+
+import pipeline
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -53,6 +56,24 @@ def script(name):
 
 
 @pytest.mark.slow
+def test_the_notebook_runs_with_three_epochs(monkeypatch):
+    """Its cells and what they predict; `make long-test` trains as long as the notebook does."""
+    monkeypatch.setattr(pipeline, "finetune", functools.partial(pipeline.finetune, epochs=3))
+    quickstart = script("make_quickstart")
+    shown = quickstart.written()
+    (printed, names) = quickstart.printed()
+    assert re.findall(r"  label .*|  \w+ +\d+ +\d+$", printed, re.M) == re.findall(
+        r"  label .*|  \w+ +\d+ +\d+$", shown, re.M
+    )
+    rows, expected = (text.partition("$ head")[2].splitlines() for text in (printed, shown))
+    assert len(expected) == 4
+    assert [row.rpartition(",")[0] for row in rows] == [row.rpartition(",")[0] for row in expected]
+    predictions = names["model"].predict(["My card was charged twice.", "The router is dead."])
+    assert [row["predicted_label"] for row in predictions] == ["billing", "hardware"]
+
+
+@pytest.mark.slow
+@pytest.mark.long
 def test_the_notebook_runs_and_prints_what_the_readme_shows():
     """`python docs/make_quickstart.py` writes it; processors differ in the decimals."""
     quickstart = script("make_quickstart")

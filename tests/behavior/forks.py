@@ -64,6 +64,9 @@ class Fork:
             shutil.rmtree(self._folder)
         return self._written
 
+    def is_running(self) -> bool:
+        return self.returncode is None and not self._connection.poll()
+
     def kill(self) -> None:
         if self.returncode is None:
             with contextlib.suppress(ProcessLookupError):

@@ -1,19 +1,24 @@
-"""Workers that train together, started by the script that people start theirs with."""
+"""Workers that train together, as `deploy/multi-worker.sh` starts them, each in a process."""
 
+import json
 import os
 import signal
-import subprocess
-import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
+from behavior.forks import Fork
 from behavior.ports import free_ports
 from behavior.pretraining_runs import losses, train, write_model_config
 from behavior.timing import wait_until
 
-ROOT = Path(__file__).parents[2]
-STEPS, SAVED = 200, 20
+MAIN = """
+import sys
+
+from pipeline.cli.main import main
+
+main(sys.argv[1:])
+"""
+STEPS, SAVED = 120, 10
 SECONDS = 900  # guards against hanging only
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
@@ -28,35 +33,25 @@ def training_workers(folder, *, count, data, output, sets=()):
         data, output: as `train` takes them.
         sets: further arguments of `--set`.
     """
-    command = folder / "bin" / "bert-pipeline"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m pipeline "$@"\n')
-    command.chmod(0o755)
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    environment = {
-        **os.environ,
-        "PATH": f"{command.parent}:{os.environ['PATH']}",
-        "PYTHONPATH": path,
-    }
-    hosts = ",".join(f"127.0.0.1:{port}" for port in free_ports(count))
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(count)]}
     config = write_model_config(folder)
     keys = {**NO_DROPOUT, "precision": "float32", "xla": "off", "log_every": 1}
     keys |= {"eval_every": STEPS, "checkpoint_every": SAVED, "checkpoint_minutes": 0}
     given = [f"train.{key}={value}" for key, value in keys.items()]
     started = []
 
+    def task(index):
+        return {"type": "worker", "index": index}
+
     def start():
         workers = [
-            subprocess.Popen(
-                [
-                    *(ROOT / "deploy" / "multi-worker.sh", hosts, str(index), "train"),
-                    *("--data", str(data), "--output", str(output), "--model-config", config),
-                    *("--batch-size", "4", "--steps", str(STEPS)),
-                    *(word for each in (*given, *sets) for word in ("--set", each)),
-                ],
-                env=environment,
-                stderr=subprocess.PIPE,
-                text=True,
+            Fork(
+                MAIN,
+                *("train", "--strategy", "multi-worker"),
+                *("--data", data, "--output", output, "--model-config", config),
+                *("--batch-size", 4, "--steps", STEPS),
+                *(word for each in (*given, *sets) for word in ("--set", each)),
+                env={"TF_CONFIG": json.dumps({"cluster": cluster, "task": task(index)})},
             )
             for index in range(count)
         ]
@@ -68,7 +63,6 @@ def training_workers(folder, *, count, data, output, sets=()):
     finally:
         for process in started:
             process.kill()
-            process.communicate()
 
 
 def check_lost_worker(start, *, count, data, run, folder):
@@ -84,11 +78,11 @@ def check_lost_worker(start, *, count, data, run, folder):
     workers = start()
 
     def is_saved():
-        assert all(worker.poll() is None for worker in workers)
+        assert all(worker.is_running() for worker in workers)
         return (run / "checkpoints" / f"step-{SAVED:08d}" / "state.json").is_file()
 
     wait_until(is_saved, "the first checkpoint")
-    workers[-1].send_signal(signal.SIGKILL)
+    os.kill(workers[-1].pid, signal.SIGKILL)
     said = [worker.communicate(timeout=SECONDS)[1] for worker in workers[:-1]]
     assert [worker.returncode for worker in workers[:-1]] == [1] * (count - 1)
     assert "error: another worker of the cluster is gone" in said[0]

@@ -39,6 +39,14 @@ def browser(tmp_path_factory):
 
 
 @pytest.fixture
+def forked_workers(monkeypatch):
+    """Have workers of Beam start without importing everything again."""
+    from behavior.forked_workers import fork_workers
+
+    fork_workers(monkeypatch)
+
+
+@pytest.fixture
 def make_job(tmp_path):
     """Make a `Copying` that works in a new folder."""
     from behavior.copying_job import Copying

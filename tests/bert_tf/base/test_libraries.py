@@ -12,6 +12,20 @@ from bert_tf.base import libraries
 from bert_tf.base.errors import UsageError
 
 MINOR = ".".join(tf.__version__.split(".")[:2])
+ENDED = "ended: "
+COMMANDS_IN_TURN = f"""
+import sys
+
+from pipeline.cli.main import main
+
+for command in sys.argv[1:]:
+    code = 0
+    try:
+        main(command.split())
+    except SystemExit as end:
+        code = end.code
+    print(f"{ENDED}{{command}}: {{code}}", flush=True)
+"""
 
 
 @pytest.fixture
@@ -92,18 +106,20 @@ def test_commands_and_doctor_say_it_without_a_traceback(tmp_path):
     )
     (tmp_path / "a.txt").write_text("The lamp was on.\n")
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    command = [sys.executable, "-m", "pipeline"]
-    for arguments, code in (
-        (["preprocess", "--input", "a.txt", "--vocab", "vocab.txt", "--output", "data"], 2),
-        (["doctor"], 1),
-    ):
-        done = subprocess.run(
-            [*command, *arguments],
-            env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        shown = done.stdout + done.stderr
-        assert done.returncode == code, shown
-        assert "Traceback" not in shown
-        assert "cannot be imported beside TensorFlow" in shown
-        assert f"pip install --upgrade 'tensorflow-text=={MINOR}.*'" in shown
+    commands = {
+        "preprocess --input a.txt --vocab vocab.txt --output data": 2,
+        "doctor": 1,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS_IN_TURN, *commands],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    shown = done.stdout.split(ENDED)
+    assert len(shown) == len(commands) + 1
+    for said, (command, code) in zip(shown, commands.items(), strict=False):
+        assert f"{ENDED}{command}: {code}\n" in done.stdout, done.stdout
+        assert "Traceback" not in said
+        assert "cannot be imported beside TensorFlow" in said
+        assert f"pip install --upgrade 'tensorflow-text=={MINOR}.*'" in said

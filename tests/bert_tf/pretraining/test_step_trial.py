@@ -92,19 +92,26 @@ def test_a_trial_is_for_long_runs_and_of_the_most_work(monkeypatch):
     assert shape == StepShape(rows=4, length=512, predictions=20)
 
 
-@pytest.mark.slow  # starts processes that load TensorFlow
-def test_a_trial_says_its_peak_and_none_where_the_pool_is_too_small(monkeypatch):
-    """In processes of its own, the peak of which is not that of the tests."""
-    way = Arithmetic(precision=PrecisionPolicy("float32", False), shards=1)
-    model = sized_config("tiny", 1000).replace(num_hidden_layers=1)
-    shape = StepShape(rows=64, length=128, predictions=2)
+PLAIN = Arithmetic(precision=PrecisionPolicy("float32", False), shards=1)
+LARGE = StepShape(rows=64, length=128, predictions=2)
+LARGE_MODEL = sized_config("tiny", 1000).replace(num_hidden_layers=1)
+
+
+@pytest.mark.slow  # starts a process that loads TensorFlow
+def test_a_trial_says_its_peak(monkeypatch):
+    """In a process of its own, the peak of which is not that of the tests."""
     monkeypatch.setenv("TF_CPU_ALLOCATOR_USE_BFC", "true")
     monkeypatch.setenv("TF_CPU_BFC_MEM_LIMIT_IN_MB", "1024")
-    (tried,) = try_steps([way], model, shape, micro_batches=2, seconds=0.0)
+    (tried,) = try_steps([PLAIN], LARGE_MODEL, LARGE, micro_batches=2, seconds=0.0)
     assert 0.5e9 < tried.peak_bytes < 2e9
     assert tried.count == 1
+
+
+@pytest.mark.slow  # traces a step
+def test_a_trial_says_none_where_the_pool_is_too_small(monkeypatch, in_forks):
+    monkeypatch.setenv("TF_CPU_ALLOCATOR_USE_BFC", "true")
     monkeypatch.setenv("TF_CPU_BFC_MEM_LIMIT_IN_MB", "16")
-    assert try_steps([way], model, shape) == [None]
+    assert try_steps([PLAIN], LARGE_MODEL, LARGE) == [None]
 
 
 def test_a_part_of_a_batch_has_four_rows_or_as_many_as_the_operations_allow():

@@ -119,7 +119,7 @@ def test_two_workers_on_loopback(two_workers):
 def packed_alone(tmp_path_factory):
     """The run directory of pretraining on packed rows, on one device and in one part a batch."""
     folder = tmp_path_factory.mktemp("packed")
-    loop = make_packed_loop(folder, run_directory=folder / "run")
+    loop = make_packed_loop(folder, run_directory=folder / "run", checkpoint_every=STEPS // 2)
     loop.run()
     assert loop.inputs.packing.sequences_per_row > 1.5
     assert loop.inputs.position(STEPS)["epoch"] == 1, "other sequences meet in another epoch"
@@ -146,23 +146,32 @@ def test_packed_batches_are_traced_and_compiled_once_a_device(two_processors):
 
 
 @pytest.fixture(scope="module")
-def four_processors(tmp_path_factory):
-    """Run directories, and what was printed, of a machine of four devices."""
+def four_processors(tmp_path_factory, packed_alone):
+    """Run directories, and what was printed, of a machine of four devices.
+
+    It resumes the run of one device in the middle.
+    """
     runs = tmp_path_factory.mktemp("four")
-    tasks = ("packed", "packed-gpus", "rows")
-    return runs, printed(start("mirrored", runs, *tasks, REPLICAS="4"))[0]
+    shutil.copytree(packed_alone, runs / "packed")
+    newest = max((runs / "packed" / "checkpoints").iterdir())
+    assert newest.name == f"step-{STEPS:08}"
+    shutil.rmtree(newest)
+    numbers, _ = printed(start("mirrored", runs, "packed", "rows", REPLICAS="4"))
+    assert newest.is_dir()
+    return runs, numbers
 
 
-@pytest.mark.parametrize("task", ["packed", "packed-gpus"])
-def test_four_devices_have_the_losses_of_one(four_processors, packed_alone, task):
-    """To 1e-6; as on GPUs: compiled gradients summed as a vector, and compiled updates."""
-    assert_same_losses(four_processors[0] / task, packed_alone, tolerance=1e-6)
+@pytest.fixture(scope="module")
+def as_on_gpus(tmp_path_factory):
+    """Run directories of two devices: compiled gradients and updates, other sums of gradients."""
+    runs = tmp_path_factory.mktemp("gpus")
+    printed(start("mirrored", runs, "packed-gpus", "packed-gpus-bfloat16"))
+    return runs
 
 
-def test_steps_as_on_gpus_have_the_losses_of_one_device(tmp_path, packed_alone):
+def test_steps_as_on_gpus_have_the_losses_of_one_device(as_on_gpus, packed_alone):
     """Compiled gradients, embeddings included, summed as a vector, and compiled updates."""
-    printed(start("mirrored", tmp_path, "packed-gpus"))
-    assert_same_losses(tmp_path / "packed-gpus", packed_alone, tolerance=1e-6)
+    assert_same_losses(as_on_gpus / "packed-gpus", packed_alone, tolerance=1e-6)
 
 
 def joined(lists):
@@ -188,24 +197,15 @@ def test_workers_run_out_of_data_at_the_same_step(two_workers):
     assert_all_rows_in_order([left + right for left, right in zip(first, second, strict=True)])
 
 
-def test_a_run_of_one_device_resumes_on_four(tmp_path, packed_alone):
+def test_a_run_of_one_device_resumes_on_four(four_processors, packed_alone):
     """The records read, the losses and the updates are those of a run on one device."""
-    data, run = tmp_path / "data", tmp_path / "packed"
-    data.mkdir()
-    make_packed_loop(data, run_directory=run, checkpoint_every=STEPS // 2).run()
-    newest = max((run / "checkpoints").iterdir())
-    assert newest.name == f"step-{STEPS:08}"
-    shutil.rmtree(newest)
-    printed(start("mirrored", tmp_path, "packed", REPLICAS="4"))
-    assert newest.is_dir()
-    assert_same_losses(run, packed_alone)
+    assert_same_losses(four_processors[0] / "packed", packed_alone, tolerance=1e-6)
 
 
-def test_gradients_summed_in_bfloat16_have_about_the_losses_of_one_device(tmp_path, packed_alone):
-    printed(start("mirrored", tmp_path, "packed-gpus-bfloat16"))
+def test_gradients_summed_in_bfloat16_have_about_the_losses_of_one_device(as_on_gpus, packed_alone):
     rounded, exact = (
         [line["loss"] for line in read_metrics(folder / "metrics.jsonl")]
-        for folder in (tmp_path / "packed-gpus-bfloat16", packed_alone)
+        for folder in (as_on_gpus / "packed-gpus-bfloat16", packed_alone)
     )
     assert rounded == pytest.approx(exact, rel=1e-2)
     assert rounded != exact

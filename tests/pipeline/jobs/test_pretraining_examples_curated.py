@@ -51,21 +51,32 @@ def texts_of(seed: int) -> list[str]:
     return [*made, made[3], ""]
 
 
-@pytest.fixture
-def folder(tmp_path) -> Path:
-    """Return a corpus in three formats, with rows that cannot be read, and a vocabulary."""
-    (tmp_path / "corpus").mkdir()
-    (tmp_path / "vocab.txt").write_text("\n".join(VOCAB) + "\n", encoding="utf-8")
+def write_corpus(folder: Path) -> Path:
+    """Write a corpus in three formats, with rows that cannot be read, and a vocabulary."""
+    (folder / "corpus").mkdir()
+    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n", encoding="utf-8")
     rows = [
         json.dumps({"text": text, "url": f"https://www{n % 3}.example.com/{n}", "license": "mit"})
         for n, text in enumerate(texts_of(0))
     ]
-    (tmp_path / "corpus/a.jsonl").write_text("\n".join([*rows[:9], "no row", "", *rows[9:]]) + "\n")
+    (folder / "corpus/a.jsonl").write_text("\n".join([*rows[:9], "no row", "", *rows[9:]]) + "\n")
     urls = [f"http://example.org/{n}" for n in range(60)]
-    pq.write_table(pa.table({"text": texts_of(1), "url": urls}), tmp_path / "corpus/b.parquet")
+    pq.write_table(pa.table({"text": texts_of(1), "url": urls}), folder / "corpus/b.parquet")
     text = "\n\n".join(filter(None, texts_of(2)))
-    (tmp_path / "corpus/c.txt").write_bytes(text.encode() + b"\n\nba \xff be.\n")
-    return tmp_path
+    (folder / "corpus/c.txt").write_bytes(text.encode() + b"\n\nba \xff be.\n")
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    return write_corpus(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> tuple[Path, dict, str]:
+    """Return the folder of a corpus and its records, their manifest, and what was said."""
+    folder = write_corpus(tmp_path_factory.mktemp("curated"))
+    return folder, *run(folder)
 
 
 def run(folder: Path, name: str = "data", *, workers: int = 1, **values):
@@ -96,8 +107,8 @@ def lines_of(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_documents_are_kept_dropped_by_rule_or_rejected(folder):
-    manifest, said = run(folder)
+def test_documents_are_kept_dropped_by_rule_or_rejected(made):
+    folder, manifest, said = made
     counts = manifest["counts"]
     listed = Counter(each["rule"] for each in lines_of(folder / "data/dropped.jsonl"))
     copies = Counter(each["reason"] for each in lines_of(folder / "data/duplicates.jsonl"))
@@ -109,8 +120,8 @@ def test_documents_are_kept_dropped_by_rule_or_rejected(folder):
     assert "dropped documents, with the rule of each" in said
 
 
-def test_the_manifest_has_rules_with_samples_and_tallies(folder):
-    manifest, _ = run(folder)
+def test_the_manifest_has_rules_with_samples_and_tallies(made):
+    folder, manifest, _ = made
     rules = {rule["name"]: rule for rule in manifest["rules"]}
     left_out = manifest["counts"]["dropped"] | manifest["counts"]["dropped_lines"]
     assert {name: rule["dropped"] for name, rule in rules.items()} == {
@@ -134,18 +145,18 @@ def test_the_manifest_has_rules_with_samples_and_tallies(folder):
     assert corpus["domains"] == {"example.org": 60, **example_com}
     assert (corpus["licenses"], corpus["documents_read"]) == ({"mit": 60}, 179)
     assert sum(corpus["document_tokens"].values()) == manifest["counts"]["documents"]
-    made = trace(folder / "data", manifest)
-    told = lineage_lines(made)
+    traced = trace(folder / "data", manifest)
+    told = lineage_lines(traced)
     assert f"  rule: gopher_min_words=10: {words['dropped']} documents dropped" in told
-    assert lineage_json(made)["rules"][0].keys() >= {"name", "set_by", "dropped"}
+    assert lineage_json(traced)["rules"][0].keys() >= {"name", "set_by", "dropped"}
     page = artifact_page(str(folder / "data"), samples=1)
     assert "Rae et al. 2021 (arXiv:2112.11446), A.1.1" in page and "Dropped: c4_max_braces" in page
     shown = "\n".join(describe_artifact(str(folder / "data"), samples=1))
     assert "| gopher_min_words | at least 10 | curation: gopher_min_words=10 | Rae et al." in shown
 
 
-def test_the_card_says_what_the_manifest_counts(folder):
-    manifest, _ = run(folder)
+def test_the_card_says_what_the_manifest_counts(made):
+    folder, manifest, _ = made
     card = (folder / "data/DATA_CARD.md").read_text(encoding="utf-8")
     assert data_card(manifest) == card
     assert "DATA_CARD.md" in {each["path"] for each in manifest["outputs"]}
@@ -153,6 +164,7 @@ def test_the_card_says_what_the_manifest_counts(folder):
     assert f"| read | {60 + 2 + 60 + 59 + 1} |" in card
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_all_files_are_the_same_with_any_workers_blocks_and_order(folder):
     (folder / "eval.txt").write_text("\n\n".join(text[-200:] for text in texts_of(2)[::7]))
     values = {
@@ -169,15 +181,12 @@ def test_all_files_are_the_same_with_any_workers_blocks_and_order(folder):
     assert files.keys() > {"DATA_CARD.md", *lists}
     names = ("c.txt", "a.jsonl", "b.parquet")
     shuffled = [str(folder / "corpus" / name) for name in names]
-    for name, workers, changed in (
-        ("shuffled", 1, {"input": shuffled, "block_megabytes": 0.01}),
-        ("workers", 2, {"block_megabytes": 0.01}),
-    ):
-        manifest, _ = run(folder, name, workers=workers, **values, **changed)
-        found = files_in(folder / name)
-        assert [each for each in files if files[each] != found.get(each)] == []
-        for key in ("counts", "rules", "corpus"):
-            assert manifest[key] == expected[key]
+    values |= {"input": shuffled, "block_megabytes": 0.01}
+    manifest, _ = run(folder, "otherwise", workers=2, **values)
+    found = files_in(folder / "otherwise")
+    assert [each for each in files if files[each] != found.get(each)] == []
+    for key in ("counts", "rules", "corpus"):
+        assert manifest[key] == expected[key]
 
 
 def files_in(folder: Path) -> dict[str, bytes]:

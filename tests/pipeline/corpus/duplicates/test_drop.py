@@ -191,6 +191,7 @@ def test_of_near_duplicates_one_stays_as_brute_force_finds_them(drop, block_of):
 
 
 @pytest.mark.slow  # starts worker processes
+@pytest.mark.usefixtures("forked_workers")
 def test_cuts_order_and_workers_do_not_matter(drop):
     source = random.Random(5)
     texts = varied_corpus(7)

@@ -197,6 +197,7 @@ def test_signatures_of_a_former_run_stand_for_its_documents(preprocess, tmp_path
 
 
 @pytest.mark.slow  # starts worker processes
+@pytest.mark.usefixtures("forked_workers")
 def test_workers_do_not_matter(preprocess, tmp_path):
     texts, there = corpora(3)
     against = write_corpus(tmp_path / "there.jsonl", there)

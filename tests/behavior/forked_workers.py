@@ -1,0 +1,39 @@
+"""Worker processes of Beam that are forks of the tests, in which nothing is imported again.
+
+`tests/pipeline/beam/test_runner.py` and the commands of `tests/end_to_end` start real ones.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from behavior.forks import Fork
+
+_PROGRAM = """
+from pipeline.beam.worker_process import main
+
+main([])
+"""
+_SECONDS = 900.0  # guards against hanging only
+
+
+class _Worker(Fork):
+    """What Beam uses of `subprocess.Popen`."""
+
+    def __init__(self, command: str, *, shell: bool, env: dict[str, str]):
+        assert shell and "pipeline.beam.worker_process" in command
+        super().__init__(_PROGRAM, env=env)
+
+    def wait(self) -> None:
+        self.communicate(_SECONDS)
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+
+def fork_workers(patches: pytest.MonkeyPatch) -> None:
+    """Have Beam's local runner fork its workers."""
+    from apache_beam.runners.portability import local_job_service
+
+    patches.setattr(local_job_service, "subprocess", SimpleNamespace(Popen=_Worker))
