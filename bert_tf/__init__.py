@@ -43,7 +43,7 @@ sys.meta_path.insert(0, LateWrappers)
 
 
 def __getattr__(name: str) -> Any:
-    """Import what the package offers by name when it is asked for."""
+    """Import an offered name when it is first used."""
     if name in __all__:
         from bert_tf.engines import predictor
 

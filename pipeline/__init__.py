@@ -41,7 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what the package offers by name when it is asked for."""
+    """Import an offered name when it is first used."""
     if name in __all__:
         return getattr(importlib.import_module("pipeline.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,1 +1,1 @@
-"""What all packages use: errors, console, atomic files, the processor."""
+"""Base of all packages: errors, console, atomic files, the processor."""

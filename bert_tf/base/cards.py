@@ -65,5 +65,5 @@ def _cell(value: Any) -> str:
 
 
 def as_text(value: str) -> str:
-    """Escape what Markdown would take for HTML."""
+    """Escape characters that Markdown would take for HTML."""
     return value.replace("<", "&lt;")

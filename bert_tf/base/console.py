@@ -41,7 +41,7 @@ class Advance:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Closing:
-    """What a job says at its end.
+    """Last message of a job.
 
     Attributes:
         command: name of the command.
@@ -179,7 +179,7 @@ class Console:
             yield
 
     def close(self, closing: Closing) -> None:
-        """Print what a job has made, and what to run next; a table on a terminal."""
+        """Print the output of a job and the next command; as a table on a terminal."""
         made = [f"  {path}  {meaning}" for path, meaning in closing.made]
         if self._is_live:
             for line in made:

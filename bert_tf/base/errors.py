@@ -19,7 +19,7 @@ class BertPipelineError(Exception):
     exit_code = 1
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows: the message, as commands do, unless a traceback is wanted."""
+        """Return the lines for IPython: the message, or the traceback if it is wanted."""
         if os.environ.get("BERT_PIPELINE_TRACEBACK"):
             return traceback.format_exception(self)
         return [f"{type(self).__name__}: {self}"]

@@ -176,7 +176,7 @@ def remove(path: str | Path) -> None:
 
 
 def remove_leftovers(folder: str | Path, names: Collection[str] | None = None) -> None:
-    """Remove what killed processes left beside the files and folders that they were replacing.
+    """Remove leftovers of killed processes beside the files and folders that they were replacing.
 
     If one was killed between the two renames of a folder, the old folder is put back. Only for
     folders that no other process writes to.

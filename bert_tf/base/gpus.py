@@ -115,7 +115,7 @@ def fault_of(
     seen: int,
     can_load: Callable[[str], bool] | None = None,
 ) -> str | None:
-    """Return what `unusable_gpu` returns, from facts.
+    """Return the result of `unusable_gpu` for given facts.
 
     Args:
         gpus: at least one; the first one is judged.

@@ -1,4 +1,4 @@
-"""What other libraries print to stderr, without known noise: in commands, and in notebooks."""
+"""Output of other libraries to stderr without known noise, in commands and in notebooks."""
 
 from __future__ import annotations
 

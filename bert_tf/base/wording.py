@@ -91,7 +91,7 @@ def shown_duration(seconds: float) -> str:
 
 
 class Rates(NamedTuple):
-    """What an hour of a machine costs.
+    """Cost of an hour of a machine.
 
     Attributes:
         price_per_hour: price, in any currency; 0 if not known.

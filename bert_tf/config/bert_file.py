@@ -66,7 +66,7 @@ def read_task(folder: str | Path) -> dict[str, Any] | None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BertDocument:
-    """What a config file says.
+    """Content of a config file.
 
     Attributes:
         config: shape of the encoder.

@@ -28,7 +28,7 @@ _UNICODE_LINE_BREAKS = frozenset("\x85\u2028\u2029")
 
 
 class _Correction(NamedTuple):
-    """What to do about one kind of fault that PyYAML reports."""
+    """Remedy for one kind of fault that PyYAML reports."""
 
     problem: str  # pattern of PyYAML's message; its first group is {0} in `words`
     words: str  # {line} is where the construct with the fault begins, which only some faults name

@@ -45,7 +45,7 @@ class EncoderInputs:
         return self.attention_mask is not None and len(self.attention_mask.shape) == 2
 
     def attention_bias(self) -> Any | None:
-        """Return what is added to attention scores; None without a mask."""
+        """Return the bias of attention scores; None without a mask."""
         return None if self.attention_mask is None else attention_bias(self.attention_mask)
 
     def computed_positions(self, *, has_pooler: bool) -> Any | None:

@@ -14,7 +14,7 @@ MASKED_SCORE = -1e9  # added to scores of masked keys, whose probability is then
 
 
 def attention_bias(attention_mask: Any) -> Any:
-    """Return what is added to the scores, so that masked keys get no attention.
+    """Return the bias of the scores, by which masked keys get no attention.
 
     A query without any visible key attends to all keys alike, so padding never makes NaN.
 

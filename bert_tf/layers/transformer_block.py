@@ -104,7 +104,7 @@ class TransformerBlock(keras.layers.Layer):
         return self.transformed(hidden, attended, dropout_key)
 
     def transformed(self, hidden: Any, attended: Any, dropout_key: Any | None) -> Any:
-        """Compute what follows attention.
+        """Compute the part of the block after attention.
 
         `hidden` [batch, length, hidden] are the tokens that attended, `attended` the attention's
         output in the same shape.

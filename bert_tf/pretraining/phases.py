@@ -61,7 +61,7 @@ class PretrainingPhase:
             )
 
     def row_multiple(self, replicas: int) -> int:
-        """Return what the rows of a batch must be a multiple of."""
+        """Return the number of which the rows of a batch must be a multiple."""
         return replicas * self.accumulation_steps
 
     @property
@@ -103,7 +103,7 @@ class PretrainingPhase:
         return MaskingSchedule(first=first, last=last, records=self.steps * self.batch_size)
 
     def settings(self, bert_config: BertConfig) -> PhaseSettings:
-        """Return what the training loop needs to know."""
+        """Return the settings of the training loop."""
         row = (self.data.max_seq_length, self.data.max_predictions_per_seq)
         return PhaseSettings(
             steps=self.steps,

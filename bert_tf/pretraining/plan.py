@@ -30,7 +30,7 @@ _TIMED_SECONDS = 0.5  # in which steps are timed, after the one that compiles
 
 
 class MeasuredRun(NamedTuple):
-    """What steps take, by trials.
+    """Time and memory of steps, by trials.
 
     Attributes:
         peak_bytes: peak memory of a step.
@@ -137,7 +137,7 @@ class PretrainingPlan:
 
     @property
     def cure(self) -> str:
-        """What to do if a step does not fit into the memory."""
+        """Advice for steps that do not fit into the memory."""
         phase = max(
             self.phases,
             key=lambda each: each.batch_size // each.accumulation_steps * each.data.max_seq_length,

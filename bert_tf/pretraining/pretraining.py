@@ -63,7 +63,7 @@ class PhasedInputs:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PhaseResult:
-    """What a phase has read.
+    """Records that a phase has read.
 
     Attributes:
         steps: steps of the phase.

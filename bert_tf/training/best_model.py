@@ -28,7 +28,7 @@ _EXCEEDING_LOSS = "exceeding_loss"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BestModel:
-    """What the manifest says about the model in `best/`.
+    """Facts of the manifest about the model in `best/`.
 
     Attributes:
         step: number of steps that the model was trained for.

@@ -110,7 +110,7 @@ class StepOptimizer(keras.optimizers.Optimizer):
     def prepare_step(
         self, applied: tf.Tensor, learning_rate: tf.Tensor, gradient_factor: tf.Tensor | float = 1.0
     ) -> None:
-        """Set what the next `apply` does.
+        """Set learning rate and scale of the next `apply`, or have it skipped.
 
         Args:
             applied: float32 [], 1 to apply the step, 0 to leave weights, moments and the number of

@@ -26,7 +26,7 @@ from bert_tf.weights.pytorch_pickle import (
 )
 
 _CURE = "convert it with PyTorch: model.save_pretrained(folder, safe_serialization=True)"
-# What zipfile raises for damage: a name that is not text, a cut header, an unknown version.
+# Exceptions of zipfile for damage: a name that is not text, a cut header, an unknown version.
 _DAMAGE = (KeyError, EOFError, OSError, ValueError, RuntimeError, struct.error, zipfile.BadZipFile)
 # Tensors may share numbers, like the masked-LM head and the embeddings, so all together may be
 # larger than the file; but not by more than this factor, which bounds the memory.

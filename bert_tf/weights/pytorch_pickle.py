@@ -236,7 +236,7 @@ class _Reader:
         self.push(target)
 
 
-# What each opcode does, given the machine and the opcode's argument.
+# Actions of opcodes, given the machine and the opcode's argument.
 _ACTIONS: dict[str, Callable[[_Reader, Any], None]] = {
     **dict.fromkeys(("PROTO", "FRAME"), lambda reader, _: None),
     **dict.fromkeys(("NONE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"), _Reader.push),

@@ -93,7 +93,7 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
 
 
 def recipe_notes(files: JsonFolder) -> tuple[str, ...]:
-    """Return what a folder's library does beyond the recipe, a sentence each."""
+    """Return the steps of a folder's library beyond the recipe, a sentence each."""
     folder = files.path
     if MODULES not in files:
         return ()

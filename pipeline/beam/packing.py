@@ -38,7 +38,7 @@ def pack(value: Any) -> list[bytes]:
 
 
 def unpack(data: bytes, *classes: type) -> Any:
-    """Return what was packed.
+    """Return the packed object.
 
     Args:
         data: all parts of `pack`, joined.

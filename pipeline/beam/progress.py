@@ -102,7 +102,7 @@ class ProgressWatch:
                 self._console.progress(now)
 
     def line(self) -> Advance | None:
-        """Read what workers have reported since, and return what to show; None for nothing."""
+        """Read new reports of workers, and return the line to show; None for none."""
         data = self._cut + self._reports.read()
         whole = len(data) - len(data) % _RECORD.size
         self._cut = data[whole:]

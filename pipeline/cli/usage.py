@@ -102,7 +102,7 @@ class PathText(click.ParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return what makes the shell complete the names of files."""
+        """Have the shell complete the names of files."""
         return [CompletionItem(incomplete, type="file")]
 
 

@@ -31,13 +31,13 @@ _UNIFORM_RANGES = (
 
 FIRST_WIDE_BYTE = 0xE3  # of UTF-8: of characters from U+3000 on, which have two columns
 
-# What cleaning does with a code point.
+# Actions of cleaning for a code point.
 KEEP = 0
 BLANK = 1
 REMOVE = 2
 COMPOSE = 3
 KEEP_INSIDE = 4
-# What a code point means to the sentence splitter. TERMINATOR needs a space after it to end a
+# Classes of code points for the sentence splitter. TERMINATOR needs a space after it to end a
 # sentence, WIDE_TERMINATOR (of scripts without spaces) does not; PUNCTUATION begins none.
 OTHER = 0
 UPPER = 1

@@ -75,7 +75,7 @@ Samples = Mapping[str, Sequence[Sample]]  # by the name of the rule
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What became of texts that are not in a block, and what is remembered of those that are.
+    """Counts and samples of texts left out of a block, and facts on those kept.
 
     Attributes:
         rejects: what could not be read, with the line in the uncompressed file.

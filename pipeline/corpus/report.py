@@ -89,7 +89,7 @@ class CorpusReport:
 
 @dataclasses.dataclass(frozen=True)
 class BlockFacts:
-    """What the report of a corpus needs to know of a block.
+    """Facts on a block for the report of a corpus.
 
     Attributes:
         report: its counts, but for copies.
@@ -107,7 +107,7 @@ class BlockFacts:
 
 
 def facts_of_block(block: DocumentBlock) -> BlockFacts:
-    """Count what a block holds and lacks."""
+    """Count the texts of a block, and those left out."""
     evidence = block.evidence
     sharing = {(each.source, each.line, each.identity, each.exclude) for each in evidence.shared}
     report = CorpusReport(

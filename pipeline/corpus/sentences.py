@@ -37,7 +37,7 @@ from pipeline.corpus.characters import (
 )
 
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
-# sentencex ends sentences here whatever surrounds it: two paragraphs are never one sentence.
+# sentencex always ends sentences here: two paragraphs are never one sentence.
 _BETWEEN_PARAGRAPHS = "\n\n"
 _BATCH_PARAGRAPHS = 1000
 _GUILLEMET = 0xBB

@@ -22,7 +22,7 @@ from pipeline.corpus.raw_block import Texts, gather
 
 MARKUP_LINE = "only mark-up"
 LISTS = toml_beside(__file__, "web_pages.toml")
-# Arrow's expressions (RE2) take time in proportion to the text, whatever is left open in it.
+# Arrow's expressions (RE2) take time in proportion to the text, even if marks are never closed.
 _ATTRIBUTES = r"""(\s([^<>"'=]|=\s*"[^"<]*"|=\s*'[^'<]*'|["'=])*|/)?"""
 _HIDDEN = (
     r"(?is)<!--.*?(-->|\z)|<script\b.*?(</script\s*>|\z)|<style\b.*?(</style\s*>|\z)"
@@ -42,7 +42,7 @@ _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0
 _LINE_ENDS = frozenset("\n\v\f\r\x85\u2028\u2029")
 BOILERPLATE_LINE = "boilerplate line"
 _LONGEST_NOTICE_BYTES = 200
-# Patterns of boilerplate lines: RE2, whatever their case. A line has its trailing space here; `\W*`
+# Patterns of boilerplate lines: RE2, in any case. A line has its trailing space here; `\W*`
 # allows bullets and arrows around a phrase.
 _NOTICES = "|".join(
     (

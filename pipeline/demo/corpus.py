@@ -27,7 +27,7 @@ _EMPHASIS = re.compile(r"(?<!\w)\*{1,2}([^*\s](?:[^*]*[^*\s])?)\*{1,2}(?!\w)")
 _NOTE_MARK = re.compile(r"\s*\[\w{1,12}\]_?")
 _LIST_MARK = re.compile(r"^(?:[-*+•]|\d{1,2}[.)]|\(\d{1,2}\)|\[\d+\])\s+")
 _RULE = re.compile(r"^\s*([=\-~*^#+|_\"'`])[\s\1|+]*$")
-# What prose has seldom and code often: brackets, operators, names with dots or underscores.
+# Rare in prose and frequent in code: brackets, operators, names with dots or underscores.
 _CODE = re.compile(r"[{}<>=\\|@$]|\w\(|_\w|\w_|://|--|::|\.\.\.|\w\.\w+\.\w")
 _WORD = re.compile(r"[A-Za-z]+(?:['\u2019-][A-Za-z]+)*")
 # Shorter ones are mostly headings and captions of parameters.

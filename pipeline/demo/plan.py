@@ -35,7 +35,7 @@ class TaskPlan:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DemoPlan:
-    """What the demo makes.
+    """Outputs of the demo.
 
     Attributes:
         corpus: folder of raw text.

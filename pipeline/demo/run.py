@@ -153,7 +153,7 @@ def describe_pretraining(run: Path) -> tuple[dict[str, float], list[str]]:
         *loss_curve_lines(metrics),
     ]
     evaluations = [line for line in read_metrics(metrics) if line["split"] == "eval"]
-    # What a tiny model has learned shows in the difference, not in its numbers.
+    # The learning of a tiny model shows in the difference, not in its numbers.
     first, last = evaluations[0], evaluations[-1]
     measures: dict[str, float] = {}
     for key in ("loss", "mlm_loss", "mlm_accuracy", "nsp_accuracy"):

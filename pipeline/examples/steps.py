@@ -56,7 +56,7 @@ Output: TypeAlias = beam.pvalue.TaggedOutput
 
 @dataclasses.dataclass(frozen=True)
 class ExamplesJob:
-    """What all steps need to know.
+    """Settings that all steps share.
 
     Attributes:
         vocab: tokens in the order of their ids.

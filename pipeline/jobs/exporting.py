@@ -189,7 +189,7 @@ def _write_probes(trained: TrainedModel, folder: Path) -> None:
 
 
 def _copy_profile(directory: ModelDirectory, folder: Path) -> None:
-    """Keep what is known of the rows of a fine-tuned model beside a model that `score` reads."""
+    """Copy the profile of a fine-tuned model's rows beside a model that `score` reads."""
     profile = read_profile(directory.path)
     if profile is not None and directory.task is not None and is_exported(folder):
         profile.write(folder)

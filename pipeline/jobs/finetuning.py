@@ -52,7 +52,7 @@ from pipeline.outputs.manifest import rejects_path
 from pipeline.proposal.finetuning import preview_finetuning
 from pipeline.report.document import REPORT
 
-# What the best run has that its series has too, so that this can be used like a run.
+# Files of the best run that its series has too, so that it can be used like a run.
 _FILES_OF_BEST = ("metrics.jsonl", "metrics.json", "predictions.jsonl", REPORT, "vocab.txt")
 _KEYS_OF_BEST = ("task", "best_model", "stopped_early", "eval_rows", "baseline")
 _UNSAFE = re.compile(r"[^\w.,=+-]")
@@ -165,7 +165,7 @@ def _finetune(
 
 
 def _report_doubts(config: FinetuneConfig, result: FinetuningResult, record: JobRecord) -> bool:
-    """Say what speaks against the best model; return whether it is of use nevertheless."""
+    """Report doubts about the best model; return whether it is of use nevertheless."""
     metric = config.selection_metric
     doubts = list(learning_doubts(result))
     # Without evaluation rows, nothing can be compared, and only learning decides.

@@ -330,7 +330,7 @@ def _log_pairs(config: TrainConfig, result: TrainingResult, console: Console) ->
 
 
 def _log_sets(config: TrainConfig, result: TrainingResult, console: Console) -> None:
-    """Say what has been gained and forgotten on the sets of `--eval`, at the last evaluation."""
+    """Report gains and losses on the sets of `--eval`, at the last evaluation."""
     last = result.eval or {}
     for name in map(loss_of, config.eval_sets):
         if name not in last:

@@ -223,7 +223,7 @@ def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
 
 
 def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:
-    """Count what an interrupted run has finished, and tell the user."""
+    """Count the finished work of an interrupted run, and tell the user."""
     shards = [name for split in ("train", "eval") for name in job.shard_names(split)]
     there = {path.name for path in path_of(job.output).iterdir()}
     done = {
@@ -242,7 +242,7 @@ def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What the pipeline reads.
+    """Inputs of the pipeline.
 
     Attributes:
         files: of the corpus.

@@ -86,7 +86,7 @@ def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
 
 
 def log_costs(config: LoopSection, seconds: float, console: Console) -> None:
-    """Say what the training time has cost, if price or power of the machine are known."""
+    """Report the cost of the training time, if price or power of the machine are known."""
     costs = config.rates.shown(seconds)
     if costs:
         console.info(f"training took {shown_duration(seconds)}: {costs}")

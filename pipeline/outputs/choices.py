@@ -1,4 +1,4 @@
-"""What a job chose for keys that were not given, kept when its command is run again.
+"""Values that a job chose for keys not given, kept when its command is run again.
 
 A key such as `epochs` of `finetune` is None in the config until the job has read its rows. The
 values that it then chooses are stored like given ones, and their keys as `chosen`: in the manifest

@@ -89,7 +89,7 @@ class JobSpec:
 
     @property
     def choices(self) -> dict[str, list[str]]:
-        """Return what notes say about keys that the job may choose; {} if its section has none."""
+        """Return notes about keys that the job may choose; {} if its section has none."""
         return {CHOSEN: list(self.open_keys)} if former_defaults(self.config) else {}
 
     def open_folder(self) -> JobFolder:

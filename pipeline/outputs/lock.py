@@ -150,7 +150,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _owner(command: str) -> dict[str, Any]:
-    """Return what a lock says of its holder."""
+    """Return the facts of a lock about its holder."""
     return {
         "pid": os.getpid(),
         "host": socket.gethostname(),

@@ -97,7 +97,7 @@ class StoredRun:
         self._published = {name: _state(self.folder / name) for name in stored}
 
     def publish(self) -> None:
-        """Upload what has changed, see `RunMirror`.
+        """Upload changed files, see `RunMirror`.
 
         Raises:
             OSError: storage cannot be written.

@@ -318,7 +318,7 @@ def _look(
 
 
 def _advise(facts: CorpusFacts, seconds: float, console: Console) -> None:
-    """Say what to do if the run is long, or the text too little."""
+    """Give advice if the run is long, or the text too little."""
     if seconds > _LONG_SECONDS:
         console.info(
             "              to shorten it: a smaller --set train.size=…, a time budget (--set "

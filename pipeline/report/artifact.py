@@ -174,7 +174,7 @@ def require_manifest(path: str) -> dict[str, Any]:
 
 
 def _hint(path: str) -> str:
-    """Say what to inspect instead: the artifact around `path`, those inside, or which kinds are."""
+    """Name artifacts to inspect instead: the one around `path`, those inside, or the kinds."""
     place = Path(path).absolute()
     for folder in place.parents:
         if (folder / "manifest.json").is_file():

@@ -109,7 +109,7 @@ def _source(artifact: Path, item: dict[str, Any], hashes: _Hashes) -> Source:
 
 
 def _state(path: Path, item: dict[str, Any], hashes: _Hashes) -> str:
-    """Compare an input with what the job read."""
+    """Compare an input with the file that the job read."""
     if item["bytes"] > LARGEST_BYTES_HASHED:
         return NOT_COMPARED
     path = path.resolve()

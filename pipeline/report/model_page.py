@@ -94,7 +94,7 @@ def _tiles(
     task: Mapping[str, Any],
     manifest: Mapping[str, Any],
 ) -> dict[str, str]:
-    """Return what a reader asks for first; a key that a config lacks has no tile."""
+    """Return the main figures; a key that a config lacks has no tile."""
     tiles = {}
     if task.get("task"):
         tiles["task"] = str(task["task"])
@@ -115,7 +115,7 @@ def _tiles(
 
 
 def _task_table(task: Mapping[str, Any]) -> TableSection:
-    """List what the model reads and how it decides, but for labels."""
+    """List the inputs of the model and how it decides, but for labels."""
     rows = [
         [f"column of the {name.replace('_', ' ')}", _shown(column)]
         for name, column in (task.get("columns") or {}).items()

@@ -88,7 +88,7 @@ def artifact_page(path: str, *, samples: int) -> str:
 
 
 def _content(path: Path, manifest: Mapping[str, Any], *, samples: int) -> list[Section | str]:
-    """Return what the page of an artifact shows of it, by the command that made it."""
+    """Return the content of an artifact's page, by the command that made it."""
     match manifest.get("command"):
         case "preprocess":
             return records_sections(path, manifest, samples=samples)
@@ -152,14 +152,14 @@ def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def evaluation_sections(task: Task, source: Any, results: TaskResults) -> list[Section]:
-    """Return what the task shows of its results, or the first predictions."""
+    """Return the task's sections on its results, or the first predictions."""
     page = page_function(task.declaration.name)
     made = [] if page is None else list(page(task, source, results.predicted, results))
     return made or [_first_predictions(results.predictions)]
 
 
 def contents_of(sections: Iterable[Section]) -> str:
-    """Say what a page holds: "tables, plots, the most wrong rows"."""
+    """List the contents of a page: "tables, plots, the most wrong rows"."""
     contents: dict[str, None] = {}
     for section in sections:
         match section:
@@ -229,7 +229,7 @@ def _metrics(results: TaskResults, chosen_by: str | None) -> str:
 
 
 def _at_best(ceiling: Mapping[str, Any] | None, name: str) -> str:
-    """Return what a perfect model could reach in the metric of the ceiling, as HTML."""
+    """Return the ceiling of a perfect model in its metric, as HTML."""
     if ceiling is None or name != ceiling["metric"]:
         return ""
     return f" <small>of {ceiling['value']:.4f} at best</small>"

@@ -56,7 +56,7 @@ class ShownExample:
 
 @dataclasses.dataclass(frozen=True)
 class SplitSummary:
-    """What is shown of a split.
+    """Facts on a split to show.
 
     Attributes:
         name: `train` or `eval`.

@@ -125,7 +125,7 @@ def _corpus_sections(
 
 
 def _evidence(manifest: Mapping[str, Any], *, samples: int) -> Iterator[Section | str]:
-    """Lay out what the rules did; those that dropped nothing are folded away."""
+    """Lay out the effects of rules; those that dropped nothing are folded away."""
     from pipeline.report.corpus.evidence import (
         count_tables,
         length_histogram,

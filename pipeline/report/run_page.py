@@ -1,4 +1,4 @@
-"""What to know about a run at a glance: how good it is, against what, and what it took."""
+"""A run at a glance: how good it is, compared with its baseline, and its cost."""
 
 from __future__ import annotations
 

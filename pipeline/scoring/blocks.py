@@ -97,7 +97,7 @@ class RowBlock:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSummary:
-    """What is known of a table once all of its blocks are cut.
+    """Facts on a table once all of its blocks are cut.
 
     Attributes:
         blocks: number of blocks.
@@ -273,7 +273,7 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
 
 
 def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
-    """Read what `cut_table` wrote of a table after its blocks."""
+    """Read the facts that `cut_table` wrote after a table's blocks."""
     content = json.loads(plan.summary_file(table.number).read_text(encoding="utf-8"))
     header = content["header"]
     if header is not None:

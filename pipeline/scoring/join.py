@@ -218,7 +218,7 @@ class ScoringCounts:
 
 
 def why_undecided(abstention: Abstention, share: float | None, counts: ScoringCounts) -> str:
-    """Say what rows have whose predictions are left out.
+    """Describe rows whose predictions are left out.
 
     Args:
         abstention: both limits.

@@ -223,13 +223,13 @@ def abstain(
 
 @functools.lru_cache(maxsize=1)
 def _distance(model: str) -> tuple[Engine, TrainingDistance]:
-    """Load what tells how far texts are from a model's training rows, once in a process."""
+    """Load the measure of distance from a model's training rows, once in a process."""
     embedder = EmbedderSettings.of_model(read_task(model) or {}).load(model)
     return embedder, training_distance(model, "--abstain-far")
 
 
 def drift_counts(plan: ScoringPlan, reference: DriftReference, scored: ScoredBlock) -> Counts:
-    """Count what is compared with the training rows, of evenly spread rows of a block."""
+    """Count the measures compared with the training rows, of evenly spread rows of a block."""
     texts = scored.block.texts
     number = len(next(iter(texts.values())))
     kept = np.unique(np.linspace(0, number - 1, min(number, _MOST_COUNTED)).astype(np.int64))

@@ -300,7 +300,7 @@ def _decision(declared: ServedTaskDeclaration) -> Decision | None:
 
 
 def _drift_reference(config: ScoreConfig) -> DriftReference | None:
-    """Read what the model's profile says of its rows; UsageError if a flag needs more."""
+    """Read the model's profile of its rows; UsageError if a flag needs more."""
     profile = read_profile(config.model)
     reference = None if profile is None else DriftReference.of(profile)
     if reference is None and config.fail_on_drift:

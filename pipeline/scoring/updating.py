@@ -35,7 +35,7 @@ _INPUT = re.compile(r"input\[(.+)\]", re.DOTALL)  # a key of the manifest's inpu
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Update:
-    """What is left to score of an output folder.
+    """Tables of an output folder that are left to score.
 
     Attributes:
         plan: the plan, of the tables that are left.
@@ -62,7 +62,7 @@ def named_inputs(before: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def kept_drift(before: Mapping[str, Any] | None, kept: Sequence[ScoredTable]) -> dict[str, Drift]:
-    """Return what the last finished run says of the rows of kept tables, by their paths now."""
+    """Return the drift of kept tables from the last finished run, by their paths now."""
     sources = _sources_now(before, kept)
     known = ((str(Path(each["source"])), each) for each in (before or {}).get("drift", []))
     return {sources[path]: Drift.from_json(each) for path, each in known if path in sources}
@@ -150,6 +150,6 @@ def rejects_of(
 
 
 def end_update(folder: Path) -> None:
-    """Remove what was kept for an update that is killed."""
+    """Remove the files kept in case an update is killed."""
     for name in (REJECTS_BEFORE_UPDATE, BEFORE_UPDATE):
         (folder / name).unlink(missing_ok=True)

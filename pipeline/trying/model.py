@@ -159,7 +159,7 @@ def _unpredictable(fault: Fault) -> UsageError:
 
 
 def _value(name: str, text: str, *, is_list: bool, may_be_empty: bool = False) -> str | list[str]:
-    """Check what was typed for an input, and split it into lines for a list."""
+    """Check the text typed for an input, and split it into lines for a list."""
     name = name.replace("_", " ")
     if not text.strip():
         if may_be_empty:

@@ -41,7 +41,7 @@ class TryPage:
         return self._page(texts or {}, f'<p class="fault">{escape(line)}</p>')
 
     def answered(self, texts: Mapping[str, str]) -> tuple[str, bool]:
-        """Predict what was typed.
+        """Predict the typed texts.
 
         Args:
             texts: by input name.

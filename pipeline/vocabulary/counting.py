@@ -145,7 +145,7 @@ class WordCounts:
 
 
 def read_counts(folder: str) -> WordCounts:
-    """Read what `CountWords` wrote."""
+    """Read the output of `CountWords`."""
     too_long = read_shared_files(folder, _TOO_LONG, may_be_none=True)
     return WordCounts(
         *_read_kind(folder, _LEARNING),

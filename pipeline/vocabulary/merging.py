@@ -84,7 +84,7 @@ class _Words(NamedTuple):
 
 
 class _Spellings(NamedTuple):
-    """What symbols spell, in single symbols.
+    """Spellings of symbols, in single symbols.
 
     Attributes:
         letters: int32, the spellings one after the other.

@@ -1,4 +1,4 @@
-"""What each entry that is added to a vocabulary saves, in tokens of the corpus.
+"""Savings of entries that are added to a vocabulary, in tokens of the corpus.
 
 An added entry costs a row of the embedding table and of the masked-LM head, and knows nothing
 until it is trained. It pays by shorter texts: an entry that the vocabulary so far writes with k

@@ -1,4 +1,4 @@
-"""What every engine does with rows of texts, whatever library runs the model."""
+"""Behavior of every engine on rows of texts."""
 
 from __future__ import annotations
 

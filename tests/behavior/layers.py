@@ -1,4 +1,4 @@
-"""What every layer and every model does, whatever it computes."""
+"""Behavior of every layer and every model."""
 
 from __future__ import annotations
 

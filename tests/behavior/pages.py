@@ -1,4 +1,4 @@
-"""What every page is, whatever it shows."""
+"""Properties of every page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every reader of a corpus and of labeled rows does, whatever the format."""
+"""Behavior of every reader of a corpus and of labeled rows."""
 
 from __future__ import annotations
 

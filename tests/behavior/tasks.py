@@ -1,4 +1,4 @@
-"""What every task does with labeled rows, whatever it predicts."""
+"""Behavior of every task on labeled rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes are compared with [MASK] at all targets, whatever the records put there."""
+"""Recipes are compared with [MASK] at all targets, not with the replacements of the records."""
 
 import numpy as np
 import recipes

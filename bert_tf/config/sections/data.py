@@ -91,7 +91,7 @@ def changed_masking(config: Section) -> list[str]:
 
 
 def replacement_faults(config: Section) -> Iterator[str]:
-    """Yield what is wrong with the key `mask_replacements`."""
+    """Yield the faults of the key `mask_replacements`."""
     fractions = config.mask_replacements  # type: ignore[attr-defined]
     if len(fractions) != len(DEFAULT_REPLACEMENTS) or abs(sum(fractions) - 1) > _SUM_TOLERANCE:
         listed = ", ".join(f"{fraction:g}" for fraction in fractions)

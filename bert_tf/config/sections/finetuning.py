@@ -34,7 +34,7 @@ _PUBLISHED = {
     "learning_rate": ("3e-4", "1e-4", "5e-5", "3e-5"),
 }
 PUBLISHED = "published"
-# What is read of texts that are longer than a sequence.
+# The part of a text that is read if it is longer than a sequence.
 HEAD = "head"
 HEAD_TAIL = "head-tail"
 WINDOWS = "windows"

@@ -27,7 +27,7 @@ from bert_tf.cpu.kernels import FUNCTION
 from bert_tf.cpu.kernels.workers import find_functions, in_turns
 
 RANK = 8  # numbers of shape per tensor
-# What an entry returns.
+# Values that an entry returns.
 DONE = 1
 MISFIT = 0
 _POINTER: Any = types.CPointer  # type: ignore[attr-defined]

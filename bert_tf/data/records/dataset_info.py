@@ -206,7 +206,7 @@ def write_token_counts(counts: np.ndarray, directory: str | Path) -> None:
 
 
 def read_token_counts(directory: str | Path, vocab_size: int) -> np.ndarray:
-    """Read what `write_token_counts` wrote, int64 [vocab_size].
+    """Read the counts of `write_token_counts`, int64 [vocab_size].
 
     Raises:
         InputError: the file is missing or damaged.

@@ -147,7 +147,7 @@ def parse_unmasked_records(
     )
 
 
-# What TensorFlow adds to a message: the place in its graph.
+# TensorFlow adds the place in its graph to a message.
 _TENSORFLOWS_OWN = re.compile(r"^\{\{.*?\}\} (Name: <unknown>, )?| \[Op:\w+\].*$")
 
 

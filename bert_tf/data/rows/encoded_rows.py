@@ -257,7 +257,7 @@ class Batching:
 
     @property
     def multiple(self) -> Lengths:
-        """What padded lengths are multiples of."""
+        """Numbers that padded lengths are multiples of."""
         return COMPILED_LENGTHS if self.has_few_shapes else LENGTH_MULTIPLE
 
     def batches(self, lengths: np.ndarray) -> list[np.ndarray]:

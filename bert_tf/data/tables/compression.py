@@ -142,7 +142,7 @@ def unpack(stream: BinaryIO, compression: str, place: int = 0) -> Iterator[tuple
 
 
 def _parts(member: Any, step: memoryview) -> Iterator[bytes]:
-    """Yield what a part of the file unpacks to, of bzip2 at most _MOST_UNPACKED at once."""
+    """Yield the content of a part of the file, of bzip2 at most _MOST_UNPACKED at once."""
     if not isinstance(member, bz2.BZ2Decompressor):
         if part := member.decompress(step):
             yield part
@@ -156,7 +156,7 @@ def _parts(member: Any, step: memoryview) -> Iterator[bytes]:
 
 @contextmanager
 def compressing(stream: BinaryIO, path: str) -> Iterator[BinaryIO]:
-    """Compress what is written, equal content to equal bytes.
+    """Compress written bytes; equal content gives equal files.
 
     Args:
         stream: a new file; stays open.

@@ -49,7 +49,7 @@ _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 
 
 def spreadsheet_advice(path: str) -> str | None:
-    """Return what to do with a spreadsheet, by its name; None for other files."""
+    """Return advice for a spreadsheet, known by its name; None for other files."""
     if not name_without_compression(path).endswith(_SPREADSHEETS):
         return None
     return (

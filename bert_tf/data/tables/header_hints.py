@@ -1,4 +1,4 @@
-"""What is wrong with the header of a table whose columns are not found.
+"""Faults of the header of a table whose columns are not found.
 
 Looks at the first bytes of the file, on the way to an error message only.
 """
@@ -36,7 +36,7 @@ def _first_text(path: str | Path) -> str:
 
 
 def check_is_no_other(path: str | Path) -> None:
-    """Raise InputError if a file is text of another kind, whatever its name says."""
+    """Raise InputError if a file is text of another kind than its name says."""
     text = _first_text(path).lstrip()
     for pattern, what in _OTHERS:
         if re.match(pattern, text, re.IGNORECASE):

@@ -1,4 +1,4 @@
-"""What was read from a file, judged as a person would who looks at its values.
+"""Judge values read from a file, as a person would who looks at them.
 
 A reader takes any value that its format allows: a file whose words are `1`, `2`, `3`, or whose
 labels are `{garden` and `kitchen}`, is read without a fault and trains a model of nonsense. A
@@ -66,7 +66,7 @@ class Detector(Generic[Values]):
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What a detector says about a file; `text` has no file name."""
+    """Message of a detector about a file; `text` has no file name."""
 
     detector: str
     severity: Severity
@@ -138,7 +138,7 @@ def counted(part: int, whole: int, noun: str) -> str:
 
 
 def judge(values: Values, detectors: Iterable[Detector[Values]]) -> Iterator[Finding]:
-    """Yield what the detectors find."""
+    """Yield the findings of the detectors."""
     for each in detectors:
         finding = each.find(values)
         if finding is not None:

@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
     @property
     def names(self) -> str:
-        """Return what names the row besides the line: `row 9, id 'T-17'`; "" for nothing."""
+        """Return the name of the row besides its line: `row 9, id 'T-17'`; "" for none."""
         row = f"row {self.row:,}" if self.row else ""
         name = f"id {shortened(self.id, SHOWN_CHARACTERS)}" if self.id else ""
         return ", ".join(filter(None, (row, name)))
@@ -62,7 +62,7 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """What names the rows of a file besides their lines, for those of any selection of its rows.
+    """Names of rows besides their lines, for any selection of a file's rows.
 
     Attributes:
         row_of_line: the row of each line where these differ, see `Place.row`.

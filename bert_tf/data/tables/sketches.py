@@ -219,7 +219,7 @@ def _sketch(name: str, values: list[Any]) -> ColumnSketch:
 
 
 def _kind(filled: list[Any], texts: list[str]) -> tuple[ColumnKind, bool]:
-    """Return what kind of cells a column has, and whether all are whole numbers.
+    """Return the kind of a column's cells, and whether all are whole numbers.
 
     Args:
         filled: the cells that are not empty.

@@ -368,7 +368,7 @@ def _id_column(
             f"{path}: --id-column {name}: the model reads that column; name one that only tells "
             f"the rows apart, or {NO_IDS}"
         )
-    # What is no file can be read once only.
+    # Pipes can be read once only.
     if name is not None or not ("://" in str(path) or Path(path).is_file()):
         return name
     block = first_rows(path, dialect, opener)

@@ -173,7 +173,7 @@ class Transcoder:
 
 
 def transcoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> Transcoder | None:
-    """Return what makes UTF-8 of a file; None if it is UTF-8, with or without a mark.
+    """Return the converter of a file to UTF-8; None if it is UTF-8, with or without a mark.
 
     Args:
         path: named in errors.

@@ -383,7 +383,7 @@ def with_tags(raw: str, tags: Sequence[str]) -> str:
 
 
 def tag_separator(raw: str) -> str:
-    """Return what separates the columns of such a sentence: a tab, a comma or a blank."""
+    """Return the separator of the columns of such a sentence: a tab, a comma or a blank."""
     separator: str = json.loads(raw)[0][-1]
     return separator
 

@@ -50,7 +50,7 @@ _JAPANESE = ("BertJapaneseTokenizer", "BertJapaneseTokenizerFast")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizerFile:
-    """What a `tokenizer.json` says.
+    """Content of a `tokenizer.json`.
 
     Attributes:
         vocab: entries in the order of their ids.

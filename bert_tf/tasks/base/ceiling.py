@@ -1,4 +1,4 @@
-"""What even a perfect model cannot do: it is a function of what it reads.
+"""Ceiling of metrics: even a perfect model is a function of the tokens that it reads.
 
 The ceiling of labeled rows is what their metric is if a perfect model predicts them. Such a model
 knows every label, but rows that it reads alike (the same token ids, after truncation) get the same

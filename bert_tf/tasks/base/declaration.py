@@ -126,7 +126,7 @@ def same_text(name: str, text: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WordsDeclaration:
-    """What `score` adds to rows that are lists of words, joined by blanks to the text.
+    """Columns that `score` adds to rows of lists of words, joined by blanks to the text.
 
     Attributes:
         input: name of the model's input for the text.
@@ -233,7 +233,7 @@ class TaskDeclaration(ServedTaskDeclaration):
 
 
 def imported(path: str) -> Any:
-    """Import what a declaration names.
+    """Import the object that a declaration names.
 
     Args:
         path: `module:attribute`.

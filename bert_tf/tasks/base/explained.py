@@ -1,4 +1,4 @@
-"""What is explained of a prediction: sums of logits, and the words that share them.
+"""Explanations of a prediction: sums of logits, and the words that share them.
 
 A task says which by `HostTask.targets`; `bert_tf.tasks.explaining` computes the shares.
 """

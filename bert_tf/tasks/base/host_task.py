@@ -169,7 +169,7 @@ class HostTask(abc.ABC):
     def targets(
         self, placed: PlacedRow, outputs: Outputs, predicted: Mapping[str, Any]
     ) -> list[Target]:
-        """Return what is explained of a prediction, sums of logits.
+        """Return the sums of logits that explain a prediction.
 
         A task that does not override this is not explained.
 

@@ -23,7 +23,7 @@ _SEPARATORS = re.compile(r"[,;|/]")
 _SHOWN_LABELS = 20
 _SHOWN_FAULTS = 5
 _LABEL_WIDTH = 40
-# What pandas.read_csv takes for a missing value, and what people write for one.
+# Missing values: those of pandas.read_csv, and others that people write.
 _MISSING = frozenset(
     [
         *("#n/a", "#n/a n/a", "#na", "-1.#ind", "-1.#qnan", "1.#ind", "1.#qnan", "<na>", "n/a"),

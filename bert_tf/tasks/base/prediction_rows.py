@@ -305,7 +305,7 @@ class RowProbabilities:
     def of(
         cls, declared: ServedTaskDeclaration, task: Mapping[str, Any], scores: str, model: str
     ) -> Self | None:
-        """Return what `--scores` asks for; None for `best`, which predictions have anyway.
+        """Return the scores that `--scores` adds; None for `best`, which predictions have anyway.
 
         Args:
             declared: the model's task.

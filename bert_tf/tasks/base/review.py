@@ -70,7 +70,7 @@ def warn_of_repeated_ids(source: FileRows, dialect: TableDialect, console: Conso
 def rows_judged(
     task: Task, source: Any, *, dialect: TableDialect = PLAIN
 ) -> tuple[ReadValues, list[Finding]]:
-    """Return what a task has read, with columns that it does not read, and what is odd about it."""
+    """Return the rows that a task has read, with the other columns, and their oddities."""
     values = task.read_values(source)
     block = None
     if table_format_by_name(values.source) is not None and not fixed_columns(values.source):

@@ -81,7 +81,7 @@ class TableTask(Task):
     long_texts: str = HEAD  # how to read longer texts; the logits of windows are averaged
     is_pair_optional: bool = False  # whether a row without a second text is a single text
 
-    # What a subclass declares.
+    # Declared by subclasses.
 
     @property
     @abc.abstractmethod
@@ -116,7 +116,7 @@ class TableTask(Task):
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         """Measure labeled rows and columns of `predictions`, or of an exported model."""
 
-    # What a subclass may add to.
+    # Extended by subclasses where they need it.
 
     def usable(self, table: Table, console: Console) -> Table:
         """Reject rows with unusable labels, before `learned` fields are set for training rows."""
@@ -178,7 +178,7 @@ class TableTask(Task):
         """Yield facts of the model card besides columns and length."""
         return iter(())
 
-    # What every task of this kind does.
+    # Common to all tasks of this kind.
 
     @classmethod
     def of_weights(cls, directory: ModelDirectory, **more: Any) -> Self:

@@ -375,7 +375,7 @@ class Task(ServedTask):
         """Return the texts of each row by the input names of an exported model (`text`, …)."""
 
     def read_values(self, source: Any) -> ReadValues:
-        """Return what was read as detectors judge it and the user sees it."""
+        """Return the rows read, as detectors judge them and the user sees them."""
         return ReadValues(
             source=source.source,
             lines=source.lines,
@@ -459,7 +459,7 @@ class Task(ServedTask):
         return self.host().predict(data.host_rows, self.texts(data.source), reduced)
 
     def baseline(self, train: Any, evaluation: Any) -> Baseline | None:
-        """Return what evaluation rows score if their texts are ignored; None if that is unknown.
+        """Return the scores of evaluation rows by a model that ignores texts; None if unknown.
 
         The baseline of a classifier is the most frequent label of the training rows, in every row.
         """
@@ -470,7 +470,7 @@ class Task(ServedTask):
         """Compare predictions, from `predict` or an exported model, with the labels."""
 
     def evaluated(self, source: Any, predicted: dict[str, Any]) -> Any:
-        """Return what predictions of evaluation rows tell of later ones; None for nothing.
+        """Return the profile of the predictions of evaluation rows; None for none.
 
         Exported models keep it as `EvaluatedRows` of `bert_tf.tasks.profile`.
         """

@@ -1,4 +1,4 @@
-"""What keeps a perfect model from choosing as rows do: choices that it reads alike.
+"""Ceiling of multiple choice: a model reads some choices alike.
 
 See `bert_tf.tasks.running.ceiling`.
 """

@@ -276,7 +276,7 @@ class MultipleChoiceTask(Task):
 def choice_values(
     right: np.ndarray, chosen: np.ndarray, probabilities: np.ndarray, counts: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return what the metrics are means of: whether a row is right, and 1 / rank of its choice.
+    """Return the values whose means are the metrics: whether a row is right, and 1 / its rank.
 
     A choice ranks after all that are as likely (scikit-learn
     `label_ranking_average_precision_score`).

@@ -1,1 +1,1 @@
-"""What a model keeps of its rows, so that `score` can say how far to trust new ones."""
+"""Profile of a model's rows, by which `score` tells how far to trust predictions of new ones."""

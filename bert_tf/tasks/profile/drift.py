@@ -62,7 +62,7 @@ class PredictionMeasures:
         return cls(labels=rows.labels, groups=tuple(groups), edges=np.array(edges))
 
     def names(self) -> list[str]:
-        """Say what each count of `counts` is of."""
+        """Describe the rows of each count of `counts`."""
         of = ["" if group is None else f"predicted as {group!r} " for group in self.groups]
         below = [f"have a probability below {edge:g}" for edge in self.edges.tolist()]
         of_label = (f"are predicted as {label!r}" for label in self.labels)
@@ -206,7 +206,7 @@ class Drift:
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Self:
-        """Restore what an entry of a manifest has; nothing was `measured`."""
+        """Restore a drift from its entry in a manifest, without `measured`."""
         return cls(
             rows=entry["rows"],
             differences=[Difference(**each) for each in entry["differences"]],
@@ -217,7 +217,7 @@ class Drift:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DriftReference:
-    """What new rows are compared with; None for what the profile lacks.
+    """Training rows that new rows are compared with; None for measures that the profile lacks.
 
     Attributes:
         texts: of training rows.

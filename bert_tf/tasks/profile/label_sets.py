@@ -64,7 +64,7 @@ class LabelSets:
         }
 
     def identity(self) -> list[float]:
-        """Return what decides the values."""
+        """Return the settings that decide the values."""
         return list(self.least)
 
 

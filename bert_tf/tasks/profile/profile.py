@@ -31,7 +31,7 @@ MOST_ROWS = 5000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluatedRows:
-    """What a classifier said of evaluation rows; all arrays are [rows].
+    """Predictions of a classifier for its evaluation rows; all arrays are [rows].
 
     Attributes:
         rows: how many rows were evaluated, of which at most `MOST_ROWS` are kept.
@@ -159,7 +159,7 @@ def read_profile(folder: str | Path) -> Profile | None:
 
 
 def evaluated_rows(folder: str | Path, flag: str) -> EvaluatedRows:
-    """Return what a model said of its evaluation rows.
+    """Return the predictions of a model for its evaluation rows.
 
     Args:
         folder: the exported model.

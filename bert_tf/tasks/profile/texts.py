@@ -1,4 +1,4 @@
-"""What texts are like, in numbers that add up over blocks of rows: lengths, [UNK] and vocabulary.
+"""Measures of texts that add up over blocks of rows: lengths, [UNK] and vocabulary.
 
 A profile has these of training rows, `score` counts the same of new ones. Rows are split by a hash
 of their text: the first half says where to look (which lengths, which tokens are frequent, which
@@ -58,7 +58,7 @@ class TextMeasures:
         )
 
     def names(self, vocab: Sequence[str]) -> list[str]:
-        """Say what each count of `counts` is of, to follow "5% of rows"."""
+        """Describe the rows of each count of `counts`, to follow "5% of rows"."""
         return [
             *self.first_names(),
             *(f"have the token {vocab[token]!r}" for token in self.frequent.tolist()),

@@ -1,4 +1,4 @@
-"""What keeps a perfect model from answering questions as their rows do.
+"""Ceiling of question answering: answers that no model can give.
 
 Answers that are too long, that no window holds whole, or that begin inside of a token cannot be
 predicted. See `bert_tf.tasks.running.ceiling`.

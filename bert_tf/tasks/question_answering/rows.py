@@ -84,7 +84,7 @@ class Questions(FileRows):
 
     @property
     def names(self) -> list[str]:
-        """Return what names each question in messages: its id, or its place in a table."""
+        """Return the name of each question in messages: its id, or its place in a table."""
         pairs = zip(self.ids, self.all_places, strict=True)
         return [f"line {place}" if name == f"line {place.line}" else name for name, place in pairs]
 

@@ -1,4 +1,4 @@
-"""What speaks against a fine-tuned model: it learned nothing, or has not improved for long."""
+"""Doubts about a fine-tuned model: it learned nothing, or has not improved for long."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def evaluate(
 def exported_ceiling(
     config: EvaluateConfig, task: Task, source: FileRows, console: Console
 ) -> Ceiling | None:
-    """Say what a perfect model could reach on rows of an exported model, and return it.
+    """Report the ceiling of a perfect model on rows of an exported model, and return it.
 
     Returns:
         The ceiling; None if the model's folder has no vocabulary.
@@ -155,7 +155,7 @@ def write_profile(
     results: TaskResults | None,
     tokenizer: WordPieceTokenizer,
 ) -> None:
-    """Write what is kept of a run's rows beside its best model.
+    """Write the profile of a run's rows beside its best model.
 
     Args:
         path: the run.

@@ -148,7 +148,7 @@ def with_recipe(
 
 
 def _line(recipe: ChosenRecipe, rows: int, chosen_by_user: Mapping[str, Any]) -> str:
-    """Say what was chosen for so many rows, what was given, and why."""
+    """Report which values were chosen for so many rows, which were given, and why."""
 
     def noted(key: str, text: str) -> str:
         return f"{text} (given)" if key in chosen_by_user else text

@@ -1,4 +1,4 @@
-"""What keeps a perfect model from finding the entities of its rows.
+"""Ceiling of tagging: entities that no model can find.
 
 See `bert_tf.tasks.running.ceiling`.
 """

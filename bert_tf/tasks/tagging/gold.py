@@ -48,7 +48,7 @@ _WEIGHT_OF_PARTS_OUTSIDE = 0.1
 
 
 class LearnedTags(NamedTuple):
-    """What training teaches of BERT's words.
+    """Training targets of BERT's words.
 
     Attributes:
         chosen: int64 [n], the words that have a tag.

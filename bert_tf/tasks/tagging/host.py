@@ -258,7 +258,7 @@ def _entities(
 def columns_by_words(
     words: TextWords, texts: Sequence[str], predicted: Mapping[str, Iterable[Any]], scheme: str
 ) -> dict[str, Any]:
-    """Return what a model predicts for rows of words, from its predictions for their texts.
+    """Return the predictions for rows of words, made of those for their texts.
 
     These are the columns of `prediction_columns`, of the row's own words that have a token,
     `predicted_token_tags`, a tag for every word of a row, and how many of these have no token.

@@ -199,7 +199,7 @@ def _confusions(judged: Sequence[Judged]) -> Iterator[Section]:
 
 
 def _by_words(judged: Sequence[Judged], texts: Sequence[str]) -> Iterator[TableSection]:
-    """Tabulate what share of the entities is found by their number of words."""
+    """Tabulate the share of entities that is found, by their number of words."""
     of_data = [(each, each.gold) for each in judged if each.gold is not None]
     if not of_data:
         return

@@ -1,4 +1,4 @@
-"""What a row of tagged text is, and which columns of a table it is made of."""
+"""Forms of rows of tagged text, and the columns of a table that make each."""
 
 from __future__ import annotations
 

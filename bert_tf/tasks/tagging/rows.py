@@ -143,7 +143,7 @@ def _place_fault(text: str, start: int, end: int, expected: Any) -> tuple[str, s
     return None
 
 
-# What offsets count elsewhere: JavaScript, Java and C# the first, Go and Rust the second.
+# Units of offsets in other languages: JavaScript, Java and C# the first, Go and Rust the second.
 _UNITS = (("UTF-16 units", "utf-16-le", 2), ("bytes of UTF-8", "utf-8", 1))
 
 

@@ -30,7 +30,7 @@ NO_TYPE = "_"  # of tags that are only a letter
 
 
 class Prefix(enum.IntEnum):
-    """What a tag says of its word: outside of entities, or which part of one it is."""
+    """Place of a tagged word: outside of entities, or which part of one it is."""
 
     OUT = 0
     BEGIN = 1

@@ -287,7 +287,7 @@ def _entropy(counts: np.ndarray) -> float | None:
 
 
 def entity_tags(labels: Sequence[str], scheme: str) -> list[EntityTag]:
-    """Return what the exported graph knows of the labels, in their order."""
+    """Return the facts on labels that the exported graph needs, in their order."""
     parts = [tag_parts(label, scheme) or TagParts(Prefix.OUT, "") for label in labels]
     # Without a scheme, neighbors with the same tag are one entity in the output.
     joining = (Prefix.SINGLE,) if scheme == PLAIN else (Prefix.INSIDE, Prefix.END)

@@ -182,7 +182,7 @@ def _line_ends(raw: str) -> int:
 def _sentence_key(
     row: dict[str, Any] | Reject, form: TableForm, before: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return what tells the sentence of a row from others.
+    """Return the key of the sentence that a row belongs to.
 
     It consists of the names of document and sentence; blanks take those of the row before.
     """

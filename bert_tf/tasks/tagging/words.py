@@ -1,4 +1,4 @@
-"""What a word is: the definition that gold tags, predictions and metrics share.
+"""Definition of words, which gold tags, predictions and metrics share.
 
 | rows | words |
 |---|---|
@@ -252,7 +252,7 @@ _PART = 1
 
 
 def _width(codes: np.ndarray) -> np.ndarray:
-    """Return what characters are to an uncased tokenizer.
+    """Return the classes of characters for an uncased tokenizer.
 
     Returns:
         int8, `_DROPPED`, `_BLANK` or `_PART` of a word.

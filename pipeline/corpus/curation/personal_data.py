@@ -71,7 +71,7 @@ _CARD = re.compile(
     r"([ -]?)(?:[0-9]{4}\1){2}(?:[0-9]{4}(?:\1[0-9]{3})?|[0-9])|"
     r"(?<=3[4-9]..|30[0-5].)([ -]?)[0-9]{6}\2[0-9]{4,5})(?![0-9A-Za-z_]|\.[0-9])"
 )
-# What may stand between the digits of a phone number, as in `phonenumbers`.
+# Characters between the digits of a phone number, as in `phonenumbers`.
 _BETWEEN = (
     "[- x+()\\[\\]./~\u00a0\u00ad\u2010-\u2015\u200b\u2053\u2060\u2212\u223c\u3000\u30fc"
     "\uff08\uff09\uff0b\uff0d-\uff0f\uff3b\uff3d\uff5e]"
@@ -85,14 +85,14 @@ _EXTENSION = 24
 _LOOK_BACK = 24  # characters before a number that may say what it is
 # Digits after a decimal point; the rest of a time of day with its zone.
 _FRACTION = re.compile(r"[0-9](?:\.|:[0-9]{0,2})\Z")
-# What has numbers that are no addresses and phone numbers.
+# Words before numbers that are no addresses and phone numbers.
 _BEFORE_NUMBER = re.compile(
     r"(?:\b(?:section|sec|chapter|ch|clause|article|art|paragraph|part|appendix|annex|figure|fig"
     r"|table|rule|item|version|no|nr|number|rfc|isbn|issn|order|model|serial|id)s?\b\.?|§)"
     r"[ \t:#]*(?:(?:no|nr|number)\b\.?[ \t]*)?\Z",
     re.IGNORECASE,
 )
-# What has phone numbers, in several languages; the second as words begin.
+# Words before phone numbers, in several languages; the second are beginnings of words.
 _PHONE_WORD = re.compile(
     r"(?:\b(?:tel|phones?|telephone|call|fax|mobile|mob|cell|dial|whatsapp|sms|hotline|handy|fon|puh"
     r"|contacts?|reach|my[ \t]+n(?:umber|o))\b"
@@ -103,7 +103,7 @@ _PHONE_WORD = re.compile(
 # `git@host:owner/name` or `git@host:name.git`; other text may follow an address after a colon.
 _REMOTE_PATH = re.compile(r":(?:[\w~.-]*/|[\w.-]+\.git\b)")
 _URL_START = re.compile(r"(?<!mailto)://\Z", re.IGNORECASE)
-# What follows the number of a section in a heading: a capitalized word, and no sentence.
+# The text after the number of a section in a heading: a capitalized word, and no sentence.
 _HEADING = re.compile(r"\.?[ \t]+[A-Z][a-z][^\n.!?]{0,60}(?=\n|\Z)")
 _MOST_SECTIONS = 100
 
@@ -286,7 +286,7 @@ class PersonalData:
         return text, Counter({kind: count for kind, count in counts.items() if count})
 
 
-# What a character is to the search for suspects. Numba takes plain constants.
+# Classes of characters for the search for suspects. Numba takes plain constants.
 _BREAK = 0  # ends numbers
 _BLANK = 1  # may stand between digits
 _STOP = 2
@@ -298,7 +298,7 @@ _COLON = 6
 
 @functools.cache
 def _suspect_table() -> np.ndarray:
-    """Return what each code point is to the search, uint8 [NUM_CODE_POINTS]."""
+    """Return the class of each code point for the search, uint8 [NUM_CODE_POINTS]."""
 
     def kind_of(character: str, category: str) -> int:
         if category == "Nd":

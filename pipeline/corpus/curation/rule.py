@@ -84,7 +84,7 @@ fineweb = partial(Rule, paper="Penedo et al. 2024 (arXiv:2406.17557), 3.6", grou
 
 
 class Verdict(NamedTuple):
-    """What a rule drops.
+    """Texts that a rule drops.
 
     Attributes:
         items: int64 [items], numbers of documents or lines.

@@ -76,7 +76,7 @@ def spaced_words(
 
 @functools.cache
 def _table() -> np.ndarray:
-    """Return what each code point is to words, uint8 [NUM_CODE_POINTS]."""
+    """Return the class of each code point, uint8 [NUM_CODE_POINTS]."""
 
     def kind_of(character: str, category: str) -> int:
         if character.isspace() or category == "Cc":

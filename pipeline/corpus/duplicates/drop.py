@@ -147,7 +147,7 @@ DocumentsToDrop = tuple[np.ndarray, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DropJob:
-    """What the steps of `DropDuplicates` need to know.
+    """Settings of the steps of `DropDuplicates`.
 
     Attributes:
         copies: whether all but one of equal documents are dropped.

@@ -197,7 +197,7 @@ class SignOther(beam.PTransform):
 
 
 def other_lines(other: OtherCorpus, folder: str) -> tuple[str, list[str]]:
-    """Say what the input was compared with, and warn of what could not be read.
+    """Report the files that the input was compared with, and warn of unreadable ones.
 
     Args:
         other: the files.

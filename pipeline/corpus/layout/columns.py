@@ -32,7 +32,7 @@ _ENDS = np.frombuffer(b".!?:;)\"'", np.uint8)  # typewriters set two spaces afte
 
 
 class Place(enum.IntEnum):
-    """What the columns of a line's text say of it."""
+    """Signs of the columns of a line's text."""
 
     ANY = 0
     ROW = 1  # cells of a table; a paragraph begins here and ends with the line or its cells

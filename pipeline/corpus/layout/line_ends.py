@@ -1,4 +1,4 @@
-"""What the ends of lines tell: whether lines end at a margin, and whether sentences go on."""
+"""Signs of the ends of lines: whether lines end at a margin, and whether sentences go on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipeline.corpus.characters import (
 
 FEWEST_BREAKS = 3  # fewer line ends prove nothing
 # Columns. Nobody wraps prose narrower than the first or wider than the last; lines wider than the
-# second are paragraphs or sentences, whatever the next line begins with.
+# second are paragraphs or sentences, however the next line begins.
 NARROWEST_MARGIN = 30
 _USUAL_MARGIN = 120
 WIDEST_MARGIN = 200
@@ -52,7 +52,7 @@ _ITEM_MARKS = tuple(map(ord, "*+-\u2022"))
 
 
 class LineEnds(NamedTuple):
-    """What the ends of lines tell about them, [lines] each; wide characters have two columns."""
+    """Signs of the ends of lines, [lines] each; wide characters have two columns."""
 
     widths: np.ndarray
     next_widths: np.ndarray  # with the first word of the next line
@@ -73,7 +73,7 @@ class LineEnds(NamedTuple):
 def measure_lines(
     data: np.ndarray, starts: np.ndarray, stops: np.ndarray, is_break: np.ndarray
 ) -> LineEnds:
-    """Measures lines of clean text; `is_break` is bool [lines - 1]."""
+    """Measure lines of clean text; `is_break` is bool [lines - 1]."""
     is_break = np.append(is_break, False)
     tables = sentence_table(), _unbroken_table()
     measured = _measure(data, starts, stops, *tables)

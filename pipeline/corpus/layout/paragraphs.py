@@ -101,7 +101,7 @@ def find_structure(ends: LineEnds, columns: Columns) -> tuple[np.ndarray, np.nda
         columns: of the same lines, before they were cleaned.
 
     Returns:
-        bool [lines] each: what begins a paragraph whatever is before it, and what goes on.
+        bool [lines] each: lines that always begin a paragraph, and lines that go on.
     """
     widths = columns.indents + ends.widths
     with_next = columns.indents + ends.next_widths

@@ -357,7 +357,7 @@ def _sketch_ends(ends: LineEnds) -> Sketch:
 
 
 def _sketch_margin(ends: LineEnds, sentences: np.ndarray) -> Sketch:
-    """Count what speaks for a margin that lines are wrapped at; nothing if they have none.
+    """Count signs of a margin that lines are wrapped at; 0 without a margin.
 
     Args:
         ends: the ends of the lines.

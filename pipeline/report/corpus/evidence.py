@@ -119,7 +119,7 @@ def evidence_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
 
 
 def count_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
-    """Tabulate what was read, kept and left out: documents, lines, personal data."""
+    """Tabulate documents, lines and personal data that were read, kept and left out."""
     counts = manifest["counts"]
     rows = [["read", corpus_rows(counts)], ["kept", counts["documents"]]]
     for kind in ("dropped", "rejected"):
@@ -187,7 +187,7 @@ def table_lines(table: TableSection) -> list[str]:
 
 
 def shown_bound(rule: Mapping[str, Any]) -> str:
-    """Return what a rule keeps, such as "at least 0.2"."""
+    """Return the values that a rule keeps, such as "at least 0.2"."""
     if "minimum" in rule:
         return f"at least {rule['minimum']:,g}"
     return f"at most {rule['maximum']:,g}"

@@ -59,7 +59,7 @@ _SHOWN_CHARACTERS = 40
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadCorpus:
-    """What was made of the beginning of a file.
+    """Documents and sentences of the beginning of a file.
 
     Attributes:
         source: path of the file, or "N files" for several together.

@@ -65,7 +65,7 @@ class LeftOut:
     examples: list[Example] = dataclasses.field(default_factory=list)
 
     def add(self, examples: Iterable[Example], number: int, most: int) -> None:
-        """Add what was found in a block.
+        """Add the findings of a block.
 
         Args:
             examples: examples, taken until there are `most`.
@@ -104,7 +104,7 @@ def left_out(
 
 
 def _rejects(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
-    """Return what cannot be read, with the lines it stands on."""
+    """Return unreadable texts with their lines."""
     rules: dict[str, LeftOut] = {}
     for reject in (reject for block in blocks for reject in block.evidence.rejects):
         rule = rules.setdefault(
@@ -164,7 +164,7 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
 
 
 def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> Iterator[LeftOut]:
-    """Yield what each rule drops by itself; examples are chosen as the samples of a job."""
+    """Yield the texts that each rule drops by itself, with examples chosen like a job's samples."""
     rules = DocumentRules.from_config(config)
     parts: list[Evidence] = []
     for block in raw if rules.curation else ():
@@ -238,7 +238,7 @@ def _documents(block: DocumentBlock, numbers: np.ndarray, size: np.ndarray) -> I
 
 
 def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
-    """Return what was already left out or replaced when the sample was cleaned."""
+    """Return the texts left out or replaced when the sample was cleaned."""
     evidence = join_evidence(block.evidence for block in blocks)
     counts = Counter(evidence.dropped) + Counter(evidence.dropped_lines)
     counts.pop(BOILERPLATE_LINE, None)  # with examples above

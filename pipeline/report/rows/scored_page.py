@@ -1,4 +1,4 @@
-"""What the page of `score` shows, gathered from the parts of the job."""
+"""Content of the page of `score`, gathered from the parts of the job."""
 
 from __future__ import annotations
 

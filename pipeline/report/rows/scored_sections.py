@@ -24,7 +24,7 @@ _SHADES = """\
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoredFile:
-    """What is shown of one input.
+    """Facts on one input to show.
 
     Attributes:
         source: its name, without folders that all inputs share.

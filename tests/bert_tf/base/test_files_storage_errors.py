@@ -1,4 +1,4 @@
-"""Writers that the system gives no room, whatever library they are of."""
+"""Writers that the system gives no room, in each library."""
 
 import errno
 import resource

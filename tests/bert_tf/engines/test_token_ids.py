@@ -136,7 +136,7 @@ def test_rows_are_those_of_the_saved_model(exported, graph, name):
 
 @pytest.mark.slow  # exports models, which XLA compiles
 def test_rows_of_the_engine_for_gpus_are_those_of_the_saved_model(exported, graph):
-    """Compiled and filled up as there, on whatever device there is."""
+    """Compiled and filled up as there, on any device."""
     engine = cuda.load(exported, threads=None, precision="float32")
     columns = columns_of(engine, exported)
     check_same_rows(engine.predict(columns), graph.predict(columns), exported)

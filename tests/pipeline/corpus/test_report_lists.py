@@ -1,4 +1,4 @@
-"""Lists of several parts are whole and in order, whatever block each line comes from."""
+"""Lists of several parts are whole and in order, no matter which block each line comes from."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The frame of jobs around outputs on other storage, whatever fails there."""
+"""The frame of jobs around outputs on other storage, with every failure there."""
 
 import itertools
 

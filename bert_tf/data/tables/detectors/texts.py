@@ -17,7 +17,7 @@ from bert_tf.data.tables.value_forms import is_blob
 _FEWEST_BLOBS = 2
 _BLOBS = 0.005
 _MISSING_TEXTS = frozenset(("nan", "none", "null", "<na>", "n/a", "#n/a", r"\n"))
-# What UTF-8 becomes if it is read as Latin-1 or cp1252 and written again: `Ã¤`, `â€™`, `Ð»`. Marks
+# Signs of UTF-8 that was read as Latin-1 or cp1252 and written again: `Ã¤`, `â€™`, `Ð»`. Marks
 # that end words in capitals, as in `É…` and `À”`, are left out.
 _GARBLED = re.compile(
     r"[ÂÃÐÑÎÏØÙ][\x80-\xbf‘“€ŠšŒœŽžŸƒ‚„†‡ˆ‰‹›•˜™]|â(?:€[\x80-\xbf™œ“”˜\x9d¦]|\x80)"

@@ -23,10 +23,10 @@ _RETURN = ord("\r")
 
 
 class RecordFault(IntEnum):
-    """What is wrong with a record."""
+    """Faults of a record."""
 
     SOUND = 0
-    OPEN_AT_END = 1  # a quote that what follows the bytes may close
+    OPEN_AT_END = 1  # by a quote that following bytes may close
     TEXT_FOLLOWING_QUOTE = 2
     # Also a quote closed on a later line and followed by text: there another row's quote opens.
     NEVER_CLOSED = 3

@@ -292,7 +292,7 @@ def _characters(value: str | bytes) -> int:
 
 
 def _json_value(value: Any) -> str:
-    """Write what JSON has no type for: bytes as base64, other values as their text."""
+    """Write values that JSON has no type for: bytes as base64, others as their text."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 

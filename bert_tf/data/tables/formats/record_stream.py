@@ -216,7 +216,7 @@ class RecordStream:
                 self._fill()
 
     def _settle_quotes(self) -> None:
-        """Decide by what follows, as much as there is at the beginning of a file."""
+        """Decide by the following bytes, as many as there are at the beginning of a file."""
         while not self.is_end and len(self._data) - self._start < 2 * _CHUNK_BYTES:
             self._fill()
         rest = self._data[self._start :]
@@ -251,7 +251,7 @@ class RecordStream:
         self._start = 0
 
     def _skip_line(self) -> None:
-        """Drop what is left of a line that does not end in the bytes read so far."""
+        """Drop the rest of a line that does not end in the bytes read so far."""
         self._start = len(self._data)
         while not self.is_end:
             self._fill()

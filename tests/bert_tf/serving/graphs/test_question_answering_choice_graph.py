@@ -1,4 +1,4 @@
-"""The graph's answers and rankings are those of the host, whatever the scores."""
+"""The graph's answers and rankings are those of the host for random scores."""
 
 import json
 

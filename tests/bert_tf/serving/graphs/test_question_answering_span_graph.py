@@ -1,4 +1,4 @@
-"""The graph's spans are those of the host, whatever the logits."""
+"""The graph's spans are those of the host for random logits."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Likelihoods of a graph and of the host are those of the definition, whatever the batches."""
+"""Likelihoods of a graph and of the host are those of the definition, in batches of any size."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is understood of a corpus before it is read: layouts, whatever the order and line ends."""
+"""Layouts found by the first look at a corpus, in any order of files and with any line ends."""
 
 import textwrap
 from pathlib import Path

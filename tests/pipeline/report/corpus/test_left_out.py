@@ -83,7 +83,7 @@ def test_boilerplate_is_shown_where_it_is_switched_off(corpus):
     assert (example.line, example.texts) == (1, {"line": "All rights reserved."})
 
 
-# Lines of files, whatever is in them.
+# Lines of any content.
 
 
 def test_lines_are_found_by_their_numbers_and_faulty_bytes_escaped(tmp_path, monkeypatch):
