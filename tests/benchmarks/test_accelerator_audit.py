@@ -30,7 +30,7 @@ def needs_only_the_device(step, batch):
 
 @pytest.mark.slow  # XLA compiles a training step of BERT
 def test_a_step_is_one_program_without_large_float32_tensors():
-    config = sized_config("tiny", 1000).replace(num_hidden_layers=1)
+    config = sized_config("tiny", 1000)
     step = training_step_of(config, as_on_gpu())
     batch = full_batch(SHAPE, config.vocab_size)
     for has_one_shape in (True, False):
