@@ -58,7 +58,7 @@ COMMANDS = {
 }
 _FILES = {  # of commands that are no jobs
     **dict.fromkeys(("inspect", "report", "verify", "lineage"), "artifacts"),
-    **dict.fromkeys(("init", "try", "demo", "schema", "doctor"), "tools"),
+    **dict.fromkeys(("init", "try", "demo", "schema", "doctor"), "first_steps"),
 }
 RUN_MODELS = frozenset(
     (

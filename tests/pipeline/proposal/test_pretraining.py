@@ -14,7 +14,7 @@ from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.resolve import resolve
 from bert_tf.config.sections import PreprocessConfig, TrainConfig, VocabConfig
 from pipeline.beam.files import FileInfo
-from pipeline.cli.tools import init
+from pipeline.cli.first_steps import init
 from pipeline.corpus.readers.formats import look_at_text
 from pipeline.proposal import pretraining
 from pipeline.proposal.corpus_facts import look_at_corpus

@@ -1,4 +1,4 @@
-"""The commands around the pipeline: init, try, demo, schema, doctor.
+"""The commands to get going: init, try, demo, schema, doctor.
 
 Docstrings of commands are their help.
 """
