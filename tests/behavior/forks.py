@@ -64,6 +64,10 @@ class Fork:
             shutil.rmtree(self._folder)
         return self._written
 
+    def said(self) -> str:
+        """Return what has been written to stderr so far."""
+        return self._streams[1].read_text(errors="replace") if self._streams[1].exists() else ""
+
     def is_running(self) -> bool:
         return self.returncode is None and not self._connection.poll()
 

@@ -75,8 +75,8 @@ def states_of(text: str) -> np.ndarray:
     return np.concatenate([np.asarray(state) for state in states])
 
 
-@pytest.mark.slow  # encodes every text of a hundred lists alone
-@fewer_examples(0.3)
+@pytest.mark.slow  # encodes every text of many lists alone
+@fewer_examples(0.1)
 @given(texts=TEXTS, batch_tokens=st.integers(1, 200))
 def test_padding_and_batches_change_no_vector_and_no_order(tiny, texts, batch_tokens):
     together = tiny["mean"].predict({"text": texts}, batch_tokens=batch_tokens)["embedding"]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from behavior.forks import Fork
 from behavior.pages import check_page
 from behavior.small_models import write_model
+from behavior.timing import wait_until
 
 from bert_tf import load
 from bert_tf.base.console import Console
@@ -156,30 +157,39 @@ def test_a_pretrained_model_is_refused_with_what_to_do():
         pass
 
 
+# The folder for temporary files is looked up only once in a process, and in forks of it.
+TRY = """
+import sys, tempfile
+
+from pipeline.cli.main import main
+
+tempfile.tempdir = None
+main(["try", sys.argv[1], "--port", "0"])
+"""
+
+
 def test_the_command_serves_until_it_is_interrupted(tmp_path):
     run = write_run(tmp_path / "run", "classification")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline", "try", str(run), "--port", "0"],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "TMPDIR": str(scratch)},
-    )
-    with process:
-        try:
-            lines = []
-            while not lines or "Ctrl-C ends it" not in lines[-1]:
-                lines.append(process.stderr.readline())
-                assert lines[-1], lines
-            url = lines[-1].split(" open ")[1].split()[0]
-            with urllib.request.urlopen(url, urlencode({"text": "a film"}).encode()) as response:
-                assert {"good", "bad"} <= set(check_page(response.read().decode()).text)
-            process.send_signal(signal.SIGINT)
-            rest = process.stderr.read()
-            process.wait(600)
-        finally:
-            process.terminate()
-    assert (process.returncode, rest) == (130, f"{run}: stopped\n")
+    process = Fork(TRY, run, env={"TMPDIR": str(scratch)})
+    try:
+
+        def is_served():
+            assert process.is_running(), process.communicate()
+            return "Ctrl-C ends it\n" in process.said()
+
+        wait_until(is_served, "the address")
+        lines = process.said().splitlines(keepends=True)
+        url = lines[-1].split(" open ")[1].split()[0]
+        assert list(scratch.glob("bert-pipeline-try-*")), "an export"
+        with urllib.request.urlopen(url, urlencode({"text": "a film"}).encode()) as response:
+            assert {"good", "bad"} <= set(check_page(response.read().decode()).text)
+        os.kill(process.pid, signal.SIGINT)
+        _, said = process.communicate()
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert said == "".join([*lines, f"{run}: stopped\n"])
     assert lines[0] == f"{run}: loading the model\n"
     assert not list(scratch.glob("bert-pipeline-try-*")), "the temporary export is gone"

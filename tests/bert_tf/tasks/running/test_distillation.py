@@ -14,6 +14,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.tasks.running import distillation
 from bert_tf.tasks.running.finetuning import finetune
+from bert_tf.training.loop import TrainingLoop
 from pipeline.jobs import finetuning
 from pipeline.outputs.job_spec import RunOptions
 
@@ -92,6 +93,10 @@ def test_rows_without_labels_are_learned_from_the_teacher(config, teacher, tmp_p
     assert last["loss"] == pytest.approx(last["label_loss"] + last["teacher_loss"], rel=1e-4)
 
 
+class Prepared(Exception):
+    """Stands for the training."""
+
+
 def test_logits_are_kept_for_the_same_rows_and_the_same_teacher(
     config, teacher, train, tmp_path, monkeypatch, quiet_console
 ):
@@ -104,8 +109,18 @@ def test_logits_are_kept_for_the_same_rows_and_the_same_teacher(
         lambda *args, **values: asked.append(1) or compute(*args, **values),
     )
     student = config("student", teacher=teacher, epochs=1)
-    finetune(student, quiet_console)
-    finetune(dataclasses.replace(student, epochs=2), quiet_console)
+
+    def prepare(config):
+        """All that comes before the first step."""
+        with monkeypatch.context() as patch, pytest.raises(Prepared):
+            patch.setattr(TrainingLoop, "run", stop)
+            finetune(config, quiet_console)
+
+    def stop(self):
+        raise Prepared
+
+    prepare(student)
+    prepare(dataclasses.replace(student, epochs=2))
     assert len(asked) == 1
     kept = load_file(f"{student.output}/teacher/logits.safetensors")["logits"]
     assert kept.shape == (len(LABELED), 2) and kept.dtype == np.float32
@@ -114,12 +129,12 @@ def test_logits_are_kept_for_the_same_rows_and_the_same_teacher(
     assert kept.argmax(axis=1).tolist() == right
     again = config("student", teacher=teacher, epochs=3)
     (Path(teacher) / "best" / "NOTES").write_text("another teacher")
-    finetune(again, quiet_console)
+    prepare(again)
     assert len(asked) == 2
     damaged = Path(student.output) / "teacher" / "logits.safetensors"
     content = damaged.read_bytes()
     damaged.write_bytes(content[:-9])
-    finetune(dataclasses.replace(student, epochs=4), quiet_console)
+    prepare(dataclasses.replace(student, epochs=4))
     assert len(asked) == 3 and damaged.read_bytes() == content
 
 
