@@ -336,7 +336,7 @@ def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list
     return _KINDS.get(manifest.get("command", ""), _UNKNOWN).lines(path, samples)
 
 
-def _tables(folder: Path) -> list[Path]:
+def tables_of(folder: Path) -> list[Path]:
     """Return the first tables of a folder, without its manifest, rejects and hidden files."""
     own = (manifest_path(folder), rejects_path(folder), folder / "config.yaml")
     tables = (path for path in sorted(folder.iterdir()) if path.is_file() and path not in own)
@@ -385,7 +385,7 @@ def own_files(folder: Path) -> list[Path]:
 
 
 def _table_lines(path: Path, samples: int) -> list[str]:
-    tables = [path] if path.is_file() else _tables(path)
+    tables = [path] if path.is_file() else tables_of(path)
     return [line for table in tables for line in _first_lines(table, samples)]
 
 

@@ -35,6 +35,7 @@ _LONGEST_CELL = 80
 _HALF_SCREEN = 65
 _PADDING = 3
 _LONG_NAME = 20  # characters; as wide as a tile
+_LEAST_SHARE = 5e-5  # smaller ones would be written as 0.00%
 _NUMBER = ' class="number"'
 GENERATOR = '<meta name="generator" content="bert-pipeline'
 """The beginning of what a page is known by again."""
@@ -126,7 +127,8 @@ def _is_narrow(section: Section) -> bool:
             corner = max(
                 len(section.row_title) + len(section.column_title), *map(len, section.rows)
             )
-            widths = [corner + 5, *(max(len(name), 4) for name in section.columns)]
+            # Names of columns are bold, so each takes a little more.
+            widths = [corner + 5, *(max(len(name) + 1, 4) for name in section.columns)]
         case TableSection():
             widths = [
                 max(len(name), _CELL_CHARACTERS.get(kind, 0)) for name, kind in section.columns
@@ -242,12 +244,14 @@ def table_cell(value: Any, kind: CellKind, *, is_first: bool = False, scale: flo
     number = {"percent": f"{100 * value:.2f}", "share": _percent(value)}.get(kind, f"{value:.4f}")
     return (
         f'<td class="number fraction"><span class="bar" style="width:{width:.1f}%"></span>'
-        f"<span>{number}</span></td>"
+        f"<span>{escape(number)}</span></td>"
     )
 
 
 def _percent(value: float) -> str:
-    """Format a share with two digits at least: `45%`, `4.5%`, `0.05%`."""
+    """Format a share with two digits at least: `45%`, `4.5%`, `0.05%`, `<0.01%`."""
+    if 0 < value < _LEAST_SHARE:
+        return "<0.01%"
     digits = 0 if value >= 0.1 else 1
     return f"{value:.{digits if value >= 0.01 or not value else 2}%}"
 

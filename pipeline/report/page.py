@@ -43,6 +43,8 @@ from pipeline.report.document import (
 )
 from pipeline.report.model_page import model_sections
 from pipeline.report.records_page import records_sections
+from pipeline.report.rows.label_errors_page import label_errors_sections, read_doubted_rows
+from pipeline.report.rows.predictions_page import predictions_sections
 from pipeline.report.run_page import run_headline
 from pipeline.report.runs import plots_html, plots_style, read_runs, training_html
 from pipeline.report.vectors_page import vectors_sections
@@ -52,6 +54,13 @@ if TYPE_CHECKING:
     from pipeline.report.corpus.page import Corpus
 
 _MOST_TILES = 8
+_DOUBTED = "label_errors.csv"
+_COUNTS = {
+    "rows_out": "rows",
+    "rows_rejected": "rejected",
+    "rows_cut": "cut",
+    "rows_doubted": "doubtful labels",
+}
 
 
 def artifact_page(path: str, *, samples: int) -> str:
@@ -101,13 +110,31 @@ def _content(path: Path, manifest: Mapping[str, Any], *, samples: int) -> list[S
             return model_sections(path, manifest)
         case "embed":
             return vectors_sections(path, manifest, samples=samples)
-    metrics = manifest.get("metrics", {})
+        case "score" | "evaluate":
+            found = predictions_sections(path, manifest, samples=samples)
+            if found:
+                return [tiles_html(_tiles(manifest)), *found]
+        case "label-errors" if (path / _DOUBTED).is_file():
+            doubted = read_doubted_rows(path / _DOUBTED)
+            return [tiles_html(_tiles(manifest)), *label_errors_sections(doubted)]
+    lines = content_lines(dict(manifest), path, samples=samples)
+    return [tiles_html(_tiles(manifest)), preformatted(lines)]
+
+
+def _tiles(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return counts of the rows and the first metrics of a job."""
+    counts = manifest.get("counts", {})
     tiles = {
-        name: shown_number(value)
+        name: f"{counts[key]:,}"
+        for key, name in _COUNTS.items()
+        if isinstance(counts.get(key), int) and (counts[key] or key == "rows_out")
+    }
+    metrics = manifest.get("metrics", {})
+    return tiles | {
+        name.replace("_", " "): shown_number(value)
         for name, value in list(metrics.items())[:_MOST_TILES]
         if isinstance(value, int | float)
     }
-    return [tiles_html(tiles), preformatted(content_lines(dict(manifest), path, samples=samples))]
 
 
 def _raw_facts(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -135,7 +162,7 @@ def corpus_page(corpus: Corpus, name: str, *, samples: int) -> str:
     """Render a corpus that no job has read yet; see `corpus_sections`."""
     from pipeline.report.corpus.page import corpus_sections  # readers, with Beam
 
-    return _html(f"{name}: corpus", corpus_sections(corpus, samples=samples))
+    return _html(f"{name}: corpus", corpus_sections(corpus, samples=samples, is_alone=True))
 
 
 def _html(title: str, content: Iterable[Section | str], *, style: str = "") -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.base.wording import quantity
+from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import PreprocessConfig
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.text.casing import Lowercase, lowercase_of
@@ -33,7 +33,7 @@ from pipeline.report.corpus.survey import (
     similar_documents,
     unknown_words,
 )
-from pipeline.report.document import sentence_case
+from pipeline.report.document import sentence_case, tiles_html
 from pipeline.vocabulary.casing import decide_lowercase
 
 _MOST_LISTED = 20
@@ -130,12 +130,13 @@ def corpus_at(
     return Corpus(config=config, files=files, vocab=entries, lowercase=decided)
 
 
-def corpus_sections(corpus: Corpus, *, samples: int) -> list[Section]:
+def corpus_sections(corpus: Corpus, *, samples: int, is_alone: bool = False) -> list[Section | str]:
     """Render a sample of the text.
 
     Args:
         corpus: the files and how to read them.
         samples: examples of each rule.
+        is_alone: whether nothing else on the page says how large the corpus is.
 
     Returns:
         Scripts, lengths, copies, unknown words, and text left out by rules.
@@ -147,8 +148,10 @@ def corpus_sections(corpus: Corpus, *, samples: int) -> list[Section]:
     sample = read_sample(corpus.config, corpus.files)
     blocks = [block for block in sample.blocks if block.num_documents]
     dropped = left_out(corpus.config, sample.raw, sample.blocks, most=max(samples, 1))
-    sections: list[Section] = []
+    sections: list[Section | str] = []
     if blocks:
+        if is_alone:
+            sections.append(_tiles(corpus, blocks))
         sections += _scripts(blocks, sample)
         sections += _lengths(blocks)
         sections += _copies(blocks, corpus.config)
@@ -158,6 +161,20 @@ def corpus_sections(corpus: Corpus, *, samples: int) -> list[Section]:
             TableSection(title="The corpus", columns=(), rows=[], note=f"{sample.note} No text.")
         )
     return [*sections, *_left_out(dropped, samples)]
+
+
+def _tiles(corpus: Corpus, blocks: Sequence[Any]) -> str:
+    """Render sizes at a glance; those of the text are of what was read."""
+    lengths = lengths_of(blocks)
+    return tiles_html(
+        {
+            "files": f"{len(corpus.files):,}",
+            "size of the files": shown_size(sum(file.bytes for file in corpus.files)),
+            "documents read": f"{len(lengths['words of a document']):,}",
+            "sentences read": f"{len(lengths['words of a sentence']):,}",
+            "words read": f"{int(lengths['words of a document'].sum()):,}",
+        }
+    )
 
 
 def _scripts(blocks: Sequence[Any], sample: CorpusSample) -> Iterator[Section]:

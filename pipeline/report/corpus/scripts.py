@@ -25,6 +25,7 @@ _SCRIPT = re.compile(
 )
 _OTHER_NAMES = {
     "BOPOMOFO FINAL": "Bopomofo",
+    "CANADIAN": "Canadian syllabics",
     "CJK": "Han",
     "HENTAIGANA": "Hiragana",
     "KATAKANA-HIRAGANA": "Katakana",

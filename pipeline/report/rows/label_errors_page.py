@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bert_tf.base.wording import quantity
@@ -31,12 +34,20 @@ def label_errors_page(source: str, doubted: Sequence[DoubtedRow], checked: int) 
         doubted: the rows.
         checked: how many rows were checked.
     """
+    head = (
+        f"<p>{quantity(len(doubted), 'doubtful label')} in {quantity(checked, 'row')} of "
+        f"{escape(source)}.</p>"
+    )
+    content: list[Section | str] = [head, *label_errors_sections(doubted)]
+    return html_document(f"{source}: doubtful labels", content, command="label-errors")
+
+
+def label_errors_sections(doubted: Sequence[DoubtedRow]) -> list[Section]:
+    """Lay out which labels are doubtful, and the rows, the most doubtful first."""
     left = len(doubted) - MOST_DOUBTED
     more = f" {left:,} more are in label_errors.csv." if left > 0 else ""
     pairs = Counter((row.label, row.suggested_label) for row in doubted)
-    content: list[Section | str] = [
-        f"<p>{quantity(len(doubted), 'doubtful label')} in {quantity(checked, 'row')} of "
-        f"{escape(source)}.</p>",
+    return [
         TableSection(
             title="Labels",
             columns=(("label", "text"), ("suggested", "text"), ("rows", "count")),
@@ -49,7 +60,31 @@ def label_errors_page(source: str, doubted: Sequence[DoubtedRow], checked: int) 
             f"whose corrected_label is empty keeps its label.{more}",
         ),
     ]
-    return html_document(f"{source}: doubtful labels", content, command="label-errors")
+
+
+def read_doubted_rows(path: Path) -> list[DoubtedRow]:
+    """Read the rows of `label_errors.csv`; those that say less than it does are left out."""
+    from bert_tf.tasks.running.evaluation import DoubtedRow
+
+    known = {field.name for field in dataclasses.fields(DoubtedRow)}
+    rows = []
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        for cells in csv.DictReader(stream):
+            try:
+                row = DoubtedRow(
+                    line=int(cells["line"]),
+                    row=int(cells.get("row") or 0),
+                    id=cells.get("id") or "",
+                    label=cells["label"],
+                    label_probability=float(cells["label_probability"]),
+                    suggested_label=cells["suggested_label"],
+                    suggested_probability=float(cells["suggested_probability"]),
+                    texts={name: text or "" for name, text in cells.items() if name not in known},
+                )
+            except (KeyError, TypeError, ValueError):
+                continue
+            rows.append(row)
+    return rows
 
 
 def _example(row: DoubtedRow) -> Example:

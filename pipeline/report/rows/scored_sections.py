@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -10,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from bert_tf.data.tables.places import Place
-from bert_tf.tasks.base.report_sections import Example, ExamplesSection, Section, TableSection
+from bert_tf.tasks.base.report_sections import (
+    Example,
+    ExamplesSection,
+    HistogramSection,
+    Section,
+    TableSection,
+)
 from bert_tf.tasks.profile.drift import Drift
 from pipeline.report.document import html_document, sentence_case
 
@@ -115,15 +122,14 @@ def _file_sections(file: ScoredFile, of: str) -> Iterator[Section | str]:
                 note="Beside the predictions for the evaluation rows of the model.",
             )
     if file.scores is not None and file.scores.sum():
-        total = file.scores.sum()
-        yield TableSection(
-            title=f"Probability of the prediction{of}",
-            columns=(("from", "text"), ("rows", "count"), ("share", "fraction")),
-            rows=[
-                [f"{place / len(file.scores):.2f}", int(rows), float(rows / total)]
-                for place, rows in enumerate(file.scores)
-                if file.scores[: place + 1].sum()
-            ],
+        edges = [f"{edge:g}" for edge in np.linspace(0, 1, len(file.scores) + 1).round(6).tolist()]
+        yield HistogramSection(
+            title=f"Probability of the predictions{of}",
+            x_title="probability",
+            noun="rows",
+            names=[f"{low} to {high}" for low, high in itertools.pairwise(edges)],
+            ticks=edges,
+            counts=file.scores,
         )
     if file.drift is not None:
         others = [row for row in file.drift.measured if row.kind == "text"]

@@ -1,0 +1,282 @@
+"""The page of a table with predictions, as `score` and `evaluate` write them.
+
+It is laid out from the table alone, long after the job: which labels it has, how certain the
+predictions are, and which rows are least certain.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.base.errors import BertPipelineError
+from bert_tf.base.wording import quantity
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.places import Place
+from bert_tf.data.tables.tables import read_table_blocks
+from bert_tf.tasks.base.report_sections import (
+    MOST_EXAMPLES,
+    MOST_ROWS,
+    Example,
+    ExamplesSection,
+    HistogramSection,
+    Section,
+    TableSection,
+    confidence_histogram,
+    example_at,
+    histogram,
+)
+from pipeline.report.artifact import tables_of
+from pipeline.report.document import REPORT
+
+# Rows that are read: half a minute at most, and enough for shares that are exact to a tenth of a
+# percent.
+_MOST_READ = 200_000
+_NO_LABEL = "(none)"
+# Columns by what they hold, by the names that tasks give them.
+_LABELS = ("predicted_label", "predicted_choice")
+_LISTS = ("predicted_labels", "predicted_entities")
+_SCORES = ("predicted_score",)
+_VALUES = ("predicted_value", "predicted_similarity")
+_TRUE = "label"  # beside a predicted one, in predictions of an evaluation
+
+
+@dataclasses.dataclass
+class _Predictions:
+    """What is gathered from a table, in one pass.
+
+    Attributes:
+        rows: how many were read.
+        labels: predictions by label; of lists each label once a row.
+        true: rows by their own label, if they have one.
+        scores: probability of each prediction.
+        wrong: whether each of these is wrong, if rows have labels.
+        values: predicted numbers.
+        least: up to `MOST_EXAMPLES` rows with the lowest probability: minus it, minus the number
+            of the row, and the row.
+        first: the first rows, and where they are.
+    """
+
+    rows: int = 0
+    labels: Counter[str] = dataclasses.field(default_factory=Counter)
+    true: Counter[str] = dataclasses.field(default_factory=Counter)
+    scores: list[float] = dataclasses.field(default_factory=list)
+    wrong: list[bool] = dataclasses.field(default_factory=list)
+    values: list[float] = dataclasses.field(default_factory=list)
+    least: list[tuple[float, int, Place, dict[str, Any]]] = dataclasses.field(default_factory=list)
+    first: list[tuple[Place, dict[str, Any]]] = dataclasses.field(default_factory=list)
+
+    def add(
+        self, row: dict[str, Any], place: Place, names: Mapping[str, str], samples: int
+    ) -> None:
+        """Add a row; `names` are the columns by the task's names."""
+        self.rows += 1
+        if len(self.first) < samples:
+            self.first.append((place, row))
+        predicted = _first_of(row, names, _LABELS)
+        if predicted is not None:
+            self.labels[str(predicted) or _NO_LABEL] += 1
+        listed = _first_of(row, names, _LISTS)
+        if listed is not None:
+            self.labels.update(_labels_in(listed) or {_NO_LABEL})
+        value = _number(_first_of(row, names, _VALUES))
+        if value is not None:
+            self.values.append(value)
+        true = row.get(_TRUE)
+        if isinstance(true, str) and predicted is not None:
+            self.true[true] += 1
+        score = _number(_first_of(row, names, _SCORES))
+        if score is None:
+            return
+        self.scores.append(score)
+        self.wrong.append(isinstance(true, str) and predicted is not None and true != predicted)
+        entry = (-score, -self.rows, place, row)
+        if len(self.least) < MOST_EXAMPLES:
+            heapq.heappush(self.least, entry)
+        elif entry > self.least[0]:
+            heapq.heapreplace(self.least, entry)
+
+
+def predictions_sections(
+    path: Path, manifest: Mapping[str, Any], *, samples: int
+) -> list[Section | str]:
+    """Lay out the tables of a job that predicts.
+
+    Args:
+        path: a table, or the folder of the job.
+        manifest: of the job.
+        samples: rows to show as they are.
+
+    Returns:
+        The sections; none where no table has predictions that are known, such as CoNLL files.
+    """
+    content: list[Section | str] = []
+    if path.is_dir() and (path / REPORT).is_file():
+        content.append(
+            f'<p class="note">{escape(str(path / REPORT))} shows the most telling rows and what '
+            "this task measures.</p>"
+        )
+    tables = _tables_of_job(path, str(manifest.get("command")))
+    for table in tables:
+        of = f" ({table.name})" if len(tables) > 1 else ""
+        found = _read(table, manifest, max(samples, 1))
+        if found is not None and found.rows:
+            content += _sections(found, manifest, of)
+    return content
+
+
+def _tables_of_job(path: Path, command: str) -> list[Path]:
+    """Return the tables of a job that hold predictions."""
+    if command == "evaluate":
+        own = path / "predictions.jsonl"
+        return [own] if own.is_file() else []
+    return [path] if path.is_file() else tables_of(path)
+
+
+def _read(table: Path, manifest: Mapping[str, Any], samples: int) -> _Predictions | None:
+    """Gather the predictions of a table; None if it cannot be read as one."""
+    config = manifest.get("config", {})
+    renamed = dict(entry.split("=", 1) for entry in config.get("rename") or ())
+    known = (*_LABELS, *_LISTS, *_SCORES, *_VALUES)
+    names = {name: renamed.get(name, name) for name in known}
+    found = _Predictions()
+    dialect = TableDialect(id_column=None)
+    try:
+        for block in read_table_blocks(table, dialect=dialect, max_rows=_MOST_READ):
+            for row, line in zip(block.rows, block.lines, strict=True):
+                found.add(row, block.places.at(line), names, samples)
+    except BertPipelineError:  # a format of words, or damaged: the files are compared elsewhere
+        return None
+    return found
+
+
+def _sections(found: _Predictions, manifest: Mapping[str, Any], of: str) -> Iterator[Section]:
+    read = f"Of the first {quantity(found.rows, 'row')}." if found.rows == _MOST_READ else ""
+    if found.labels:
+        yield _label_table(found, of, read)
+    if found.scores:
+        yield _scores(found, of, read)
+    if found.values:
+        values = np.array(found.values, np.float64)
+        yield histogram(f"Predicted values{of}", "value", "rows", values, note=read)
+    columns = manifest.get("columns") or {}
+    yield ExamplesSection(
+        title=f"First rows{of}",
+        examples=[_example(place, row, columns) for place, row in found.first],
+    )
+    if found.least:
+        yield ExamplesSection(
+            title=f"Least certain rows{of}",
+            examples=[
+                _example(place, row, columns)
+                for _, _, place, row in sorted(found.least, key=lambda each: each[:2], reverse=True)
+            ],
+            note="By the probability of the prediction, the lowest first.",
+        )
+
+
+def _label_table(found: _Predictions, of: str, note: str) -> TableSection:
+    order = found.labels.most_common(MOST_ROWS)
+    more = len(found.labels) - len(order)
+    left = f" {more:,} more labels are rarer." if more else ""
+    columns = [("label", "text"), ("rows", "count"), ("of all", "share")]
+    rows: list[list[Any]] = [[label, count, count / found.rows] for label, count in order]
+    if found.true:
+        columns.append(("labeled so", "count"))
+        rows = [[*row, found.true[row[0]]] for row in rows]
+    return TableSection(
+        title=f"Predicted labels{of}",
+        columns=tuple(columns),  # type: ignore[arg-type]
+        rows=rows,
+        note=f"{note}{left}".strip(),
+    )
+
+
+def _scores(found: _Predictions, of: str, note: str) -> HistogramSection:
+    scores = np.array(found.scores, np.float64)
+    if found.true:
+        section = confidence_histogram(scores, np.array(found.wrong), note)
+        return dataclasses.replace(section, title=f"{section.title}{of}")
+    title = f"Probability of the predictions{of}"
+    return histogram(title, "probability", "rows", scores, bounds=(0.0, 1.0), note=note)
+
+
+def _example(place: Place, row: Mapping[str, Any], columns: Mapping[str, Any]) -> Example:
+    """Return a row with its predictions as facts; `columns` as in the manifest of the job."""
+    added = set(columns.get("added", ()))
+    cells = {name: _shown(value) for name, value in row.items()}
+    own = row.get("line")
+    if not added and isinstance(own, int):  # a prediction names the row that it is of
+        place = Place(own, row.get("row") or 0, str(row.get("id", "")))
+        cells = {name: text for name, text in cells.items() if name not in Place._fields}
+    texts = {name: cells.pop(name) for name in _text_columns(columns, cells)}
+    facts = {name: text for name, text in cells.items() if not added or name in added}
+    return example_at(place, facts=facts, texts=texts)
+
+
+def _text_columns(columns: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
+    """Return the columns of a row that the model reads."""
+    read: list[str] = []
+    for name, column in columns.items():
+        if name != "added":
+            read += [column] if isinstance(column, str) else list(column or ())
+    return [name for name in read or ["text", "text_pair"] if name in row]
+
+
+def _first_of(row: Mapping[str, Any], names: Mapping[str, str], kinds: Sequence[str]) -> Any:
+    """Return the first value that a row has of some columns; None without any."""
+    return next((row[names[kind]] for kind in kinds if row.get(names[kind]) is not None), None)
+
+
+def _labels_in(value: Any) -> set[str]:
+    """Return the labels of a list, of texts or of objects with a label, perhaps as JSON."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {value} if value else set()
+    items = value if isinstance(value, list) else [value]
+    return {str(item.get("label", "")) if isinstance(item, dict) else str(item) for item in items}
+
+
+def _number(value: Any) -> float | None:
+    """Return a finite number, perhaps written as text; None for anything else."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _shown(value: Any) -> str:
+    """Write a cell; of a list of entities or tags, the part that a reader looks for."""
+    if value is None:
+        return ""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return value
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, dict) for item in value):
+        return ", ".join(map(_shown_part, value)) or "-"
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value) or "-"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _shown_part(part: Mapping[str, Any]) -> str:
+    if "tag" in part:
+        return str(part["tag"])
+    where = part.get("text", f"{part.get('start', '')} to {part.get('end', '')}")
+    return f"{where} ({part['label']})" if part.get("label") else str(where)

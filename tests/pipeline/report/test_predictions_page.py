@@ -1,0 +1,110 @@
+"""The pages of scored rows, evaluations and doubtful labels, laid out from their files alone."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from behavior.pages import check_page
+
+from pipeline.report.document import table_cell
+from pipeline.report.page import artifact_page
+
+
+def finished(path, command, config=None, **keys):
+    """Write the manifest of a job with one output."""
+    manifest = {
+        "manifest_version": 1, "command": command, "config": config or {}, "inputs": [],
+        "counts": {"rows_out": 4, "rows_rejected": 0}, "metrics": {}, "timings": {"total": 1.0},
+        "versions": {}, "outputs": [], **keys,
+    }  # fmt: skip
+    beside = path.with_name(f"{path.name}.manifest.json")
+    place = path / "manifest.json" if path.is_dir() else beside
+    place.write_text(json.dumps(manifest))
+
+
+def shown(path, samples=2):
+    return " ".join(" ".join(check_page(artifact_page(str(path), samples=samples)).text).split())
+
+
+def test_scored_rows_show_labels_certainty_and_the_least_certain_rows(tmp_path):
+    table = tmp_path / "scored.csv"
+    rng = np.random.default_rng(1)
+    scores = rng.permutation(np.linspace(0.4, 0.99, 40)).tolist()
+    with table.open("w", newline="") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(["ticket", "body", "answer", "sure"])
+        for row, score in enumerate(scores):
+            rows.writerow([f"T-{row}", f"text <{row}>", "yes" if row % 4 else "no", score])
+    columns = {"text": "body", "added": ["answer", "sure"]}
+    config = {"rename": ["predicted_label=answer", "predicted_score=sure"]}
+    finished(table, "score", config, columns=columns)
+    text = shown(table)
+    assert "label rows of all yes 30 75% no 10 25%" in text
+    assert "Probability of the predictions" in text
+    least = text[text.index("Least certain rows") :]
+    order = np.argsort(scores)[:30].tolist()
+    places = [least.index(f"text <{row}>") for row in order]
+    assert places == sorted(places)
+    assert f"line {order[0] + 2} id T-{order[0]} answer" in least
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (
+            [{"predicted_labels": ["a", "b"]}, {"predicted_labels": []}],
+            ["a 1 50%", "b 1 50%", "(none) 1 50%"],
+        ),
+        (
+            [{"text": "In Rome", "predicted_entities": [{"text": "Rome", "label": "place"}] * 2}],
+            ["place 1 100%", "Rome (place), Rome (place)"],
+        ),
+        ([{"predicted_value": 0.5}, {"predicted_value": 2.5}], ["Predicted values"]),
+    ],
+    ids=["labels", "entities", "numbers"],
+)
+def test_each_kind_of_prediction_is_summed_up(rows, expected, tmp_path):
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    finished(tmp_path, "score")
+    text = shown(tmp_path)
+    for each in expected:
+        assert each in text
+
+
+def test_an_evaluation_tells_wrong_predictions_apart_and_names_the_row_in_its_file(tmp_path):
+    rows = [
+        {"line": 7, "id": "x", "label": "a", "predicted_label": "b", "predicted_score": 0.6},
+        {"line": 9, "id": "y", "label": "a", "predicted_label": "a", "predicted_score": 0.9},
+    ]
+    (tmp_path / "predictions.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (tmp_path / "report.html").write_text("")
+    finished(tmp_path, "evaluate")
+    text = shown(tmp_path)
+    assert "label rows of all labeled so b 1 50% 0 a 1 50% 2" in text
+    assert "report.html shows the most telling rows" in text
+    assert "wrong" in text and "line 7 id x label a" in text
+
+
+def test_doubtful_labels_look_as_on_the_page_of_their_job(tmp_path):
+    (tmp_path / "label_errors.csv").write_text(
+        "line,label,label_probability,suggested_label,suggested_probability,text\n"
+        "5,a,0.01,b,0.9,<hello>\nbroken,a,0.2,b,0.3,left out\n"
+    )
+    finished(tmp_path, "label-errors", counts={"rows_doubted": 1})
+    text = shown(tmp_path)
+    assert "doubtful labels 1" in text and "a (0.0100)" in text and "<hello>" in text
+    assert "left out" not in text
+
+
+def test_a_table_of_words_shows_its_first_lines(tmp_path):
+    (tmp_path / "scored.conll").write_text("Rome B-place\nrests O\n")
+    finished(tmp_path / "scored.conll", "score")
+    assert "Rome B-place" in shown(tmp_path / "scored.conll")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(0.0, "0.0%"), (2e-5, "&lt;0.01%"), (5e-4, "0.05%"), (0.5, "50%")]
+)
+def test_a_share_that_is_there_is_not_written_as_none(value, expected):
+    assert f"<span>{expected}</span>" in table_cell(value, "share")
