@@ -24,6 +24,7 @@ _CLOSING = frozenset("。，！？、」”")
 _UNSPACED = ("Chinese", "Japanese")
 _COMMAS = ",，、،"
 _SLOT = re.compile(r"(?<![A-Za-z])[NPW](?![A-Za-z])")  # of a sentence, see `languages.toml`
+_BROKEN_AT_NAME = 0.4  # of the clauses with a name or number inside
 
 Paragraph = list[str]
 Document = list[Paragraph]
@@ -133,6 +134,22 @@ class Writer:
                     begin = place + 1
             if sentence[begin:].strip():
                 lines.append(sentence[begin:].strip())
+        return lines
+
+    def phrases(self, paragraph: Paragraph) -> list[str]:
+        """Break as `clauses`, and before some names and numbers, as people do by sense."""
+        lines = []
+        for clause in self.clauses(paragraph):
+            places = [
+                place
+                for place, (blank, begin) in enumerate(itertools.pairwise(clause))
+                if blank == " " and (begin.isupper() or begin.isdigit())
+            ]
+            if places and self.random.random() < _BROKEN_AT_NAME:
+                place = self.random.choice(places)
+                lines += [clause[:place].strip(), clause[place:].strip()]
+            else:
+                lines.append(clause)
         return lines
 
     def verse(self, lines: int) -> list[str]:
@@ -293,6 +310,12 @@ def _semantic_breaks(new: Writer) -> Made:
     return _one(text), ("paragraphs", "file"), [new.sentences(document)]
 
 
+def _breaks_at_names(new: Writer) -> Made:
+    document = new.document(40, 40)
+    text = "\n\n".join("\n".join(new.phrases(each)) for each in document)
+    return _one(text), ("paragraphs", "file"), [new.sentences(document)]
+
+
 def _double_spaced(new: Writer) -> Made:
     """As typewriters and OCR write: a blank line after each line."""
     document = new.document(40, 40)
@@ -376,6 +399,7 @@ LAYOUTS: dict[str, Callable[[Writer], Made]] = {
     "<|endoftext|>": _end_of_text,
     "WikiExtractor": _wiki,
     "semantic breaks": _semantic_breaks,
+    "semantic breaks, names": _breaks_at_names,
     "double-spaced": _double_spaced,
     "stanzas": _stanzas,
     "dialogs": _dialogs,
@@ -387,6 +411,7 @@ LAYOUTS: dict[str, Callable[[Writer], Made]] = {
 # Without commas and marks nothing tells where their lines or sentences end.
 _UNKNOWABLE = {
     ("semantic breaks", "Thai"),
+    ("semantic breaks, names", "Thai"),
     ("double-spaced", "Thai"),
     ("dialogs", "Thai"),
     ("stanzas", "Thai"),

@@ -85,6 +85,7 @@ class WordLists(NamedTuple):
     before_number: np.ndarray
     before_ordinal: np.ndarray
     beginners: np.ndarray
+    more_beginners: np.ndarray
     months: np.ndarray
 
 
@@ -99,6 +100,7 @@ def word_lists() -> WordLists:
         beginners=_hashes(
             word.capitalize() for words in WORDS_OF_LANGUAGES.values() for word in words
         ),
+        more_beginners=_hashes(map(str.capitalize, _LISTS["more_beginners"].split())),
         months=_hashes(map(str.capitalize, _LISTS["months"].split())),
     )
 
@@ -489,7 +491,10 @@ def _period_ends(data, begin, mark, following, stop, follower, table, lists):
         return not (is_ordinal and _holds(lists.before_ordinal, fnv1a(data, word, start - 1)))
     if is_acronym or _holds(lists.may_be_last, before):
         is_initial = letters == 1 and after_stop < stop and data[after_stop] == _PERIOD
-        return follower == OTHER or (_holds(lists.beginners, after) and not is_initial)
+        begins = _holds(lists.beginners, after)
+        # Of other languages some are names in English, which follow initials.
+        begins |= _kind(data, start, table)[0] != UPPER and _holds(lists.more_beginners, after)
+        return follower == OTHER or (begins and not is_initial)
     return True
 
 

@@ -35,6 +35,43 @@ def _first_text(path: str | Path) -> str:
         return ""
 
 
+_ZIP = b"PK\x03\x04"
+_STORED = (  # first bytes of files, what they are, and the ending to give them
+    (b"PAR1", "Parquet", ".parquet"),
+    (b"\x1f\x8b", "compressed by gzip", ".jsonl.gz or the like"),
+    (b"BZh", "compressed by bzip2", ".jsonl.bz2 or the like"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd", ".jsonl.zst or the like"),
+)
+
+
+def format_advice(path: str | Path) -> str:
+    """Say what a file without a known ending seems to be, and what to do; empty if nothing shows.
+
+    Args:
+        path: a local file; nothing is said of others.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            first = stream.read(_FIRST_BYTES)
+    except OSError:
+        return ""
+    if first.startswith(_ZIP):
+        return "it is a ZIP archive: unzip it and give the files in it"
+    for magic, what, ending in _STORED:
+        if first.startswith(magic):
+            return f"it is {what}: end its name in {ending}"
+    lines = [line for line in first.decode("utf-8-sig", "replace").splitlines() if line.strip()]
+    if not lines or "\0" in lines[0]:
+        return ""
+    if lines[0].lstrip().startswith("{") and '"' in lines[0]:
+        return "it looks like JSON lines: end its name in .jsonl"
+    for separator, ending in (("\t", ".tsv"), (",", ".csv"), (";", ".csv"), ("|", ".csv")):
+        counts = {len(_cells(line, separator)) for line in lines[:_FIRST_LINES]}
+        if len(counts) == 1 and max(counts) > 1:
+            return f"it looks like a table: end its name in {ending}"
+    return ""
+
+
 def check_is_no_other(path: str | Path) -> None:
     """Raise InputError if a file is text of another kind than its name says."""
     text = _first_text(path).lstrip()

@@ -46,6 +46,7 @@ from bert_tf.data.tables.formats.delimited import ParsedRow, TableHeader, read_d
 from bert_tf.data.tables.formats.json_lines import read_json_rows
 from bert_tf.data.tables.formats.parquet import parquet_schema, read_parquet_rows
 from bert_tf.data.tables.formats.squad_json import SQUAD_COLUMNS, is_squad_json, read_squad_rows
+from bert_tf.data.tables.header_hints import format_advice
 from bert_tf.data.tables.places import Place, Places, likely_id_column
 from bert_tf.data.tables.rejects import Reject, RejectTally, keeping_rejects, nothing_usable
 from bert_tf.data.tables.text_files import Opener, open_local
@@ -243,6 +244,8 @@ def table_format(path: str | Path) -> str:
     advice = spreadsheet_advice(str(path))
     if advice is not None:
         raise UsageError(advice)
+    if seems := format_advice(path):
+        raise UsageError(f"{path}: format unknown by its name; {seems}")
     raise UsageError(
         f"{path}: format unknown; the name must end in {', '.join(TABLE_FORMATS)}, "
         f"all but .parquet optionally followed by {', '.join(COMPRESSIONS)}"

@@ -101,6 +101,20 @@ def is_label_list(label: str) -> bool:
     return list_in_text(text) is not None or _SEVERAL.search(text) is not None
 
 
+def single_labels(labels: Sequence[str]) -> list[str]:
+    """Take labels out of their lists, if all rows have a list of one: `["billing"]` is `billing`.
+
+    Any other column stays as it is: its lists are told by detectors.
+    """
+    items = []
+    for label in labels:
+        listed = list_in_text(label)
+        if listed is None or len(listed) != 1 or not isinstance(listed[0], str | int | float):
+            return list(labels)
+        items.append(cell_text(listed[0]))
+    return items
+
+
 _PAIRS_OF_TRUTHS = (
     *(("0", "1"), ("0.0", "1.0"), ("-1", "1"), ("-1.0", "1.0"), ("false", "true"), ("f", "t")),
     *(("no", "yes"), ("n", "y"), ("nein", "ja"), ("nee", "ja"), ("nej", "ja"), ("non", "oui")),
@@ -206,6 +220,58 @@ def are_scores(values: Iterable[Any]) -> bool:
     if all(map(float.is_integer, numbers)):
         return False
     return any(low <= min(numbers) and max(numbers) <= high for low, high in _SCORES)
+
+
+# What is said of a label, and the next label behind it, without blanks around both
+_SAID = re.compile(
+    r"([+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?|true|false|yes|no)(?:(?:\s*[,;|]\s*|\s+)(.+))?",
+    re.IGNORECASE | re.DOTALL,
+)
+_IN_NAMES = re.compile(r"[^\d,;|][^,;|]*")
+
+
+def scored_labels(cells: Sequence[str]) -> list[dict[str, str]] | None:
+    """Parse cells such as `sports=1, politics=0` and `sports:0.9`.
+
+    Args:
+        cells: texts of a column. Empty ones have no labels.
+
+    Returns:
+        What is said of each label of a cell, in lower case; None if a cell is something else, has a
+        label twice, or if no cell has several or a fraction: `chapter:1` is a label.
+    """
+    found: list[dict[str, str]] = []
+    for cell in cells:
+        if not cell.strip():
+            found.append({})
+            continue
+        value = value_in_text(cell) if cell.lstrip().startswith("{") else None
+        if isinstance(value, dict) and all(isinstance(one, int | float) for one in value.values()):
+            found.append({cell_text(label): cell_text(one) for label, one in value.items()})
+            continue
+        said = _said_of_labels(cell)
+        if said is None:
+            return None
+        found.append(said)
+    has_scores = any("." in value for said in found for value in said.values())
+    return found if has_scores or any(len(said) > 1 for said in found) else None
+
+
+def _said_of_labels(cell: str) -> dict[str, str] | None:
+    """Parse `a=1, b=0`; return None for another text, and if a label is there twice."""
+    name, *rest = re.split(r"[=:]", cell.strip().rstrip(",;|"))
+    said: dict[str, str] = {}
+    for place, piece in enumerate(rest):
+        label = name.strip()
+        found = _SAID.fullmatch(piece.strip())
+        is_last = place == len(rest) - 1
+        if found is None or (found[2] is None) != is_last or label in said:
+            return None
+        if not _IN_NAMES.fullmatch(label):
+            return None
+        said[label] = found[1].lower()
+        name = found[2] or ""
+    return said or None
 
 
 # Between the labels of a cell, the usual ones first.

@@ -51,7 +51,8 @@ _FEWEST_TITLES = 3
 _TITLED = 0.9
 _CONLL_U_COLUMNS = 10
 _WORD_NUMBER = re.compile(r"\d+(?:[-.]\d+)?")  # first column of CoNLL-U and CoNLL-X
-_ALIKE = 0.9  # of the lines have as many cells between commas
+_MARKS = (",", ";", "|")  # between columns, where there are neither tabs nor blanks
+_ALIKE = 0.9  # of the lines have as many cells between such marks
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # ids of CoNLL-U's multiword tokens and empty nodes
 
 
@@ -92,9 +93,9 @@ def read_conll_sentences(
     """Yield the sentences of a file.
 
     Words have as many columns as most of the first lines, separated by tabs if those have any,
-    otherwise by blanks, or by commas if there are none of either. Lines of `-DOCSTART-` are left
-    out, and comments: lines that begin with `#` and, but in CoNLL-U, have another number of columns
-    than words have, or name a sentence.
+    otherwise by blanks, or by commas, semicolons or bars if there are none of either. Lines of
+    `-DOCSTART-` are left out, and comments: lines that begin with `#` and, but in CoNLL-U, have
+    another number of columns than words have, or name a sentence.
 
     Args:
         path: the file.
@@ -163,14 +164,16 @@ class _Form:
     """How the lines of a CoNLL file are written."""
 
     columns: int  # of a word; 0 if no line has enough
-    separator: str | None  # a tab, a comma, or None for any number of blanks
+    separator: str | None  # a tab, one of `_MARKS`, or None for any number of blanks
     is_conll_u: bool  # whether words are numbered, in ten columns
     has_titles: bool = False  # whether sentences begin with a line `## …`
 
     def cells(self, text: str) -> list[str]:
         if self.separator is None:
             return blank_separated(text)
-        return _comma_separated(text) if self.separator == "," else text.split(self.separator)
+        if self.separator in _MARKS:
+            return _marked_cells(text, self.separator)
+        return text.split(self.separator)
 
     def is_comment(self, text: str, cells: list[str], *, is_first: bool) -> bool:
         """Whether a line, perhaps the `is_first` of a sentence, is no word.
@@ -199,10 +202,13 @@ def _form_of(path: str | Path, first: Sequence[str], least: int) -> _Form:
         if line.strip() and not isinstance(line, CutLine) and not _begins_document(line)
     ]
     columns, separator = _columns_of(texts, least)
-    by_commas = _columns_by_commas(texts) if columns < _LEAST_COLUMNS else 0
-    if by_commas:
-        columns = by_commas
-        separator = ","
+    if columns < _LEAST_COLUMNS:
+        for mark in _MARKS:
+            by_mark = _columns_by_mark(texts, mark)
+            if by_mark:
+                columns = by_mark
+                separator = mark
+                break
     words = [text.split("\t") for text in texts if not text.startswith("#")]
     is_numbered = (
         columns == _CONLL_U_COLUMNS
@@ -235,19 +241,19 @@ def _columns_of(texts: Iterable[str], least: int) -> tuple[int, str | None]:
     return most[0][0] if most else (0, None)
 
 
-def _columns_by_commas(texts: Sequence[str]) -> int:
-    """Count the columns that commas separate; 0 if lines do not have equally many."""
-    counts = Counter(len(_comma_separated(text)) for text in texts)
+def _columns_by_mark(texts: Sequence[str], mark: str) -> int:
+    """Count the columns that a mark separates; 0 if lines do not have equally many."""
+    counts = Counter(len(_marked_cells(text, mark)) for text in texts)
     if not counts:
         return 0
     (columns, lines), *_ = counts.most_common(1)
     return columns if columns >= _LEAST_COLUMNS and lines >= _ALIKE * len(texts) else 0
 
 
-def _comma_separated(text: str) -> list[str]:
-    """Split a line of CSV, which may quote its cells."""
+def _marked_cells(text: str, mark: str) -> list[str]:
+    """Split a line as CSV does, which may quote its cells."""
     try:
-        return next(csv.reader([text]))
+        return next(csv.reader([text], delimiter=mark))
     except csv.Error:
         return [text]
 
@@ -383,7 +389,7 @@ def with_tags(raw: str, tags: Sequence[str]) -> str:
 
 
 def tag_separator(raw: str) -> str:
-    """Return the separator of the columns of such a sentence: a tab, a comma or a blank."""
+    """Return the separator of the columns of such a sentence: a tab, a blank or a mark."""
     separator: str = json.loads(raw)[0][-1]
     return separator
 

@@ -227,6 +227,7 @@ def _quoted(label: str) -> str:
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 _REASON = "label is not a finite number"
+_MOST_LEVELS = 12  # high, medium, low; more words are no levels
 
 
 def reject_other_labels(table: Table, column: str) -> Table:
@@ -236,6 +237,10 @@ def reject_other_labels(table: Table, column: str) -> Table:
         RowsRejected: no row is left.
     """
     advice = f"column {column!r} is read; choose another with --label-column"
+    words = dict.fromkeys(cell.strip() for cell in table.columns[column])
+    if 1 < len(words) <= _MOST_LEVELS and not any(map(_is_number, words)):
+        named = ", ".join(f"{_quoted(word)} as a number" for word in [*words][:2])
+        advice = f"if these are levels, write them in their order: {named}, …"
     return reject_cells(table, column, _is_number, reason=_REASON, shown=shortened, advice=advice)
 
 

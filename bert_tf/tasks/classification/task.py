@@ -15,6 +15,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.value_forms import single_labels
 from bert_tf.models.heads import ProblemType
 from bert_tf.tasks.base.ceiling import CERTAIN
 from bert_tf.tasks.base.corrections import corrected_table
@@ -120,6 +121,8 @@ class ClassificationTask(LabelTask):
     def usable(self, table: Table, console: Console) -> Table:
         # Blanks around a label are a slip, unless the model was trained on labels with blanks.
         labels = [label if label in self.labels else label.strip() for label in self.gold(table)]
+        if not set(labels) & set(self.labels):  # those that it learned may be lists
+            labels = single_labels(labels)
         table = dataclasses.replace(table, columns={**table.columns, self.label_column: labels})
         if self.weight_column in table.columns:
             table = rejecting_bad_weights(table, self.weight_column)

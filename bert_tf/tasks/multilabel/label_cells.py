@@ -23,6 +23,7 @@ from bert_tf.data.tables.value_forms import (
     joined_labels,
     labels_of_object,
     lists_of_databases,
+    scored_labels,
 )
 
 _REASON = "label is neither a list nor a text of labels"
@@ -42,6 +43,8 @@ _TRUTHS = {
     **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "x", "✓", "✔", "☑"), True),
     **dict.fromkeys(("0", "0.0", "false", "f", "no", "n", "☐"), False),
 }
+# Between the last two of several labels; `kitchen and garden` may be one label, too.
+_WORDS_BETWEEN = (" and ", " und ", " et ", " y ", " e ", " en ", " og ", " och ", " и ")
 _BITS = ("0", "1", "0.0", "1.0", "true", "false")
 
 
@@ -111,6 +114,8 @@ class LabelForm:
             items = [list(cell.strip()) for cell in cells]
         elif (lists := lists_of_databases(cells)) is not None:
             items = [*lists]
+        elif (said := scored_labels(cells)) is not None:
+            items = [*self._of_scored(table, said)]
         else:
             gaps = GAPS if any(text.startswith(("[", "array(")) for text in texts) else ()
             # [a] is a label, unless there are lists such as [a, b].
@@ -147,6 +152,17 @@ class LabelForm:
                     faults[index] = fault
             rows.append(labels)
         return rows, faults
+
+    def _of_scored(self, table: Table, rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
+        """Return the labels that `a=1, b=0` says a row has; raise UsageError for other scores."""
+        for index, said in enumerate(rows):
+            if not all(value in _TRUTHS for value in said.values()):
+                raise UsageError(
+                    f"{table.source}: column {self.column!r} holds labels with scores (line "
+                    f"{table.place(index)}: {shortened(table.columns[self.column][index])}); keep "
+                    "the labels that a row has, without scores, or write 1 and 0"
+                )
+        return [[name for name, value in said.items() if _TRUTHS[value]] for said in rows]
 
     def _check_no_probabilities(self, table: Table, items: Sequence[list[str] | None]) -> None:
         """Raise UsageError if lists hold fractions: scores of labels, or logits."""
@@ -207,11 +223,20 @@ def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | No
         shared = [label for label, pieces in parts.items() if any(known[one] > 1 for one in pieces)]
         if shared and 2 * len(shared) >= len(parts):
             candidates.append((separator, sum(counts[label] for label in parts), shared[0]))
+    for word in _WORDS_BETWEEN:
+        known_parts = [label for label in counts if _are_all_known(label.split(word), counts)]
+        if known_parts:
+            rows = sum(counts[label] for label in known_parts)
+            candidates.append((word, rows, known_parts[0]))
     # Many labels have several words: a blank separates labels if these are labels of their own.
     joined = [label for label in counts if " " in label and joined_labels(label, counts) == " "]
     if joined and not candidates:
         candidates.append((" ", sum(counts[label] for label in joined), joined[0]))
     return max(candidates, key=lambda each: each[1], default=None)
+
+
+def _are_all_known(parts: Sequence[str], labels: Collection[str]) -> bool:
+    return len(parts) > 1 and all(part.strip() in labels for part in parts)
 
 
 def _items(cell: str, separator: str, has_lists: bool) -> list[str] | None:

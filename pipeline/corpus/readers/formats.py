@@ -20,6 +20,7 @@ from bert_tf.data.tables.dialect import (
     name_without_compression,
     spreadsheet_advice,
 )
+from bert_tf.data.tables.header_hints import format_advice
 from pipeline.beam.files import FileInfo
 from pipeline.beam.globs import FORMAT_OF_ENDING
 from pipeline.corpus.layout.detection import TextLook, decide_layouts
@@ -120,6 +121,8 @@ def format_of(path: str, config: CorpusSection) -> str:
         return wiki_format
     if (advice := spreadsheet_advice(path)) is not None:
         raise UsageError(advice)
+    if seems := format_advice(path):
+        raise UsageError(f"{path}: the file name does not say the format; {seems}")
     choice = f"--set {config.section_name}.format={'|'.join(_READERS)}"
     name_it = f", or name the format of all files: {choice}" if config.section_name else ""
     raise UsageError(

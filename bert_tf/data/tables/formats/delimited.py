@@ -29,6 +29,7 @@ from bert_tf.data.tables.formats.csv_records import (
     RecordFault,
     Records,
     field_bytes,
+    find_records,
 )
 from bert_tf.data.tables.formats.record_stream import (
     LongLine,
@@ -55,9 +56,12 @@ from bert_tf.data.tables.text_files import (
 )
 
 _SPACED_QUOTES = re.compile(r'\s+".*"\s*')
+_SEPARATED_BY_BLANKS = re.compile(r'"[^"]*"(?: +"[^"]*")+')
 _SEARCHED_BYTES = 1 << 20  # at once
 _OPENING_QUOTE = re.compile(rb'(?:^|[\t\n])"')
 _ESCAPED_QUOTE = b'\\"'
+_ROWS_WITH_NAMES = 20  # that are looked at
+_LONGEST_FIRST_ROW = 1 << 20  # characters; a longer one has no name
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 # Line number, the row without its line end (empty of most rejects), and cells or a reject
@@ -214,6 +218,12 @@ def _read_header(
     line, fault = int(records.lines[0]), int(records.faults[0])
     if fault != RecordFault.SOUND:
         what = "header" if dialect.has_header else "first row"
+        first = data[records.starts[0] : records.stops[0]].tobytes().decode("utf-8", "replace")
+        if _SEPARATED_BY_BLANKS.fullmatch(first.strip()):
+            raise InputError(
+                f"{path}:{line}: blanks separate the columns, as R's write.table writes them; "
+                "write commas (sep = ',') in .csv, or tabs (sep = '\\t') in .tsv"
+            )
         raise InputError(
             f"{path}:{line}: the {what} is not a CSV row ({FAULT_REASONS[fault]}); "
             "correct its quotes"
@@ -229,6 +239,8 @@ def _read_header(
     raw = None
     columns = tuple(map(str, range(1, len(cells) + 1)))
     if dialect.has_header:
+        if _has_row_names(data, records, stream, delimiter):
+            cells = ["", *cells]
         named = len(cells)
         while named > 1 and not cells[named - 1].strip():
             named -= 1
@@ -247,6 +259,42 @@ def _read_header(
         line=line if dialect.has_header else line - 1,
         written=written,
     )
+
+
+def _has_row_names(data: np.ndarray, header: Records, stream: RecordStream, delimiter: str) -> bool:
+    """Whether rows have one cell more than the header, as R's `write.table` writes their names.
+
+    The names must count from 1, or be quoted like the header and differ: rows with a comma too many
+    are rejects.
+
+    Args:
+        data: uint8, bytes that hold the header.
+        header: the header, a single record.
+        stream: of the file, at the header.
+        delimiter: between cells.
+    """
+    records = find_records(
+        data,
+        delimiter=ord(delimiter),
+        has_quotes=stream.has_quotes,
+        start=header.end,
+        longest=_LONGEST_FIRST_ROW,
+        most_records=_ROWS_WITH_NAMES,
+        is_end=stream.is_end,
+    )
+    width = int(header.offsets[1])
+    counts = np.diff(records.offsets)
+    if not len(counts) or (counts != width + 1).any() or (records.faults != SOUND).any():
+        return False
+    copied, offsets = field_bytes(data, records, records.offsets[:-1])
+    names = _strings(copied, np.diff(offsets)) or []
+    if names == [str(number) for number in range(1, len(names) + 1)]:
+        return True
+    firsts = np.concatenate(
+        [header.field_starts[:width], records.field_starts[records.offsets[:-1]]]
+    )
+    are_quoted = bool((data[firsts - 1] == ord('"')).all()) and bool((firsts > 0).all())
+    return stream.has_quotes and are_quoted and len({*names}) == len(names)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,12 @@ JSON_BLANKS = " \t\r\n"  # https://www.rfc-editor.org/rfc/rfc8259, section 2
 _LINE_STARTS = f"{JSON_BLANKS}\ufeff"  # the mark of a file that was joined to another
 _SPLIT_TABLE = {"columns", "index", "data"}
 _TABLE_WITH_SCHEMA = {"schema", "data"}
+# MongoDB's Extended JSON, as mongoexport writes values whose type JSON does not have:
+# https://www.mongodb.com/docs/manual/reference/mongodb-extended-json
+_EXTENDED_NUMBERS: dict[str, Callable[[str], int | float]] = {
+    "$numberInt": int, "$numberLong": int, "$numberDouble": float, "$numberDecimal": float,
+}  # fmt: skip
+_EXTENDED_TEXTS = frozenset(("$oid", "$date", "$symbol", "$uuid"))
 KEYS_ARE_NAMES = "rows of JSON lines have keys"
 
 
@@ -161,8 +167,20 @@ def parse_object(raw: str) -> dict[str, Any]:
     return value
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object; raise RowError if a key is there twice."""
+def _extended_number(kind: str, written: Any) -> Any:
+    """Return the number that an object of Extended JSON stands for; the object if it has none."""
+    try:
+        return _EXTENDED_NUMBERS[kind](written)
+    except (TypeError, ValueError):
+        return {kind: written}
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> Any:
+    """Build an object, or the value it stands for; raise RowError if a key is there twice."""
+    if len(pairs) == 1 and pairs[0][0] in _EXTENDED_NUMBERS:
+        return _extended_number(*pairs[0])
+    if len(pairs) == 1 and pairs[0][0] in _EXTENDED_TEXTS and isinstance(pairs[0][1], str):
+        return pairs[0][1]
     built = dict(pairs)
     if len(built) < len(pairs):  # which value is meant is unknown
         keys = [key for key, _ in pairs]

@@ -440,3 +440,56 @@ def test_rejects_of_plain_lines_have_no_other_number(tmp_path):
     table = read_table(tmp_path / "a.csv", text_columns=["text"])
     assert [(reject.line, reject.row) for reject in table.rejects] == [(4, 0)]
     assert "row" not in table.rejects[0].as_dict()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("r.csv", '"text","label"\n"1","a, b","x"\n"2","c","y"\n'),
+        ("r.tsv", "text\tlabel\n1\ta, b\tx\n2\tc\ty\n"),
+        ("r.csv", '"text";"label"\n"first";"a, b";"x"\n"second";"c";"y"\n'),
+    ],
+    ids=["numbers", "tabs", "names"],
+)
+def test_names_of_rows_that_r_writes_are_no_cells(name, content, tmp_path):
+    block = read_all(tmp_path, name, content.encode(), text_columns=["text", "label"])
+    assert block.texts("text") == ["a, b", "c"] and block.texts("label") == ["x", "y"]
+    assert block.header.raw == content.split("\n")[0]
+
+
+def test_a_comma_too_many_in_every_row_is_no_name(tmp_path):
+    content = b"text,label\nHello, you,x\nDear, me,y\n"
+    with pytest.raises(InputError, match="3 where the header has 2"):
+        read_table(_written(tmp_path / "a.csv", content), text_columns=["text", "label"])
+
+
+def test_columns_that_blanks_separate_are_told(tmp_path):
+    path = _written(tmp_path / "a.csv", b'"text" "label"\n"1" "a" "x"\n')
+    with pytest.raises(
+        InputError, match=r"a\.csv:1: blanks separate the columns, as R's .*sep = ','"
+    ):
+        read_table(path, text_columns=["text"])
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'{"text": "a"}\n', "it looks like JSON lines: end its name in .jsonl"),
+        (b"a\tb\nc\td\n", "it looks like a table: end its name in .tsv"),
+        (b"PK\x03\x04rest", "it is a ZIP archive: unzip it and give the files in it"),
+        (gzip.compress(b"a,b\n"), "it is compressed by gzip: end its name in .jsonl.gz"),
+        (b"PAR1rest", "it is Parquet: end its name in .parquet"),
+        (b"some words\n", "the name must end in .csv"),
+    ],
+    ids=["json", "tabs", "zip", "gzip", "parquet", "text"],
+)
+def test_a_file_without_a_known_ending_is_looked_at(content, expected, tmp_path):
+    path = _written(tmp_path / "part-00000", content)
+    with pytest.raises(UsageError) as caught:
+        table_format(path)
+    assert str(caught.value).startswith(f"{path}: format unknown") and expected in str(caught.value)
+
+
+def _written(path, content):
+    path.write_bytes(content)
+    return path

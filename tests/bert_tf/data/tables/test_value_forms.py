@@ -18,6 +18,7 @@ from bert_tf.data.tables.value_forms import (
     numbers_of_truths,
     postgres_array,
     second_text,
+    single_labels,
     skeleton,
 )
 
@@ -201,3 +202,17 @@ def test_labels_that_join_others():
     labels = ["garden", "room", "garden|room", "garden, room", "rock & roll", "garden room"]
     found = [joined_labels(label, labels) for label in labels]
     assert found == [None, None, "|", ",", None, " "]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (['["billing"]', "['tech']"], ["billing", "tech"]),
+        (["[1]", "[2]"], ["1", "2"]),
+        (['["a"]', "b"], ['["a"]', "b"]),
+        (['["a"]', '["a", "b"]'], ['["a"]', '["a", "b"]']),
+        (['["a"]', "[]"], ['["a"]', "[]"]),
+    ],
+)
+def test_labels_come_out_of_lists_of_one(labels, expected):
+    assert single_labels(labels) == expected

@@ -194,3 +194,14 @@ def test_a_line_before_a_sentence_is_a_comment(read):
     assert content(read("##\tid\nw\tO\n\n" * 4)) == [(["w"], ["O"])] * 4
     assert content(read("##a\tid\nw\tO\n\n" + "x\tO\n\n" * 4))[0][0] == ["##a", "w"]
     assert content(read("#tag\tO\nw\tO\n\n" * 4))[0][0] == ["#tag", "w"]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "|"])
+def test_marks_separate_columns_where_there_are_no_blanks(mark, read):
+    text = f'In{mark}O\nRome{mark}B-place\n\n"{mark}"{mark}O\nyes{mark}O\n'
+    sentences = read(text)
+    assert content(sentences) == [
+        (["In", "Rome"], ["O", "B-place"]),
+        ([mark, "yes"], ["O", "O"]),
+    ]
+    assert {sentence.separator for sentence in sentences} == {mark}

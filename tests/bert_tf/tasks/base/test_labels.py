@@ -259,3 +259,8 @@ def test_a_long_label_costs_no_more_than_its_length():
 
     assert kept_labels("1" * 1_000_000 + "x") == ["1"]
     assert superlinear_growth(kept_labels, lambda size: "1" * size + "x", size=100_000) is None
+
+
+def test_levels_in_words_are_told_to_be_written_as_numbers():
+    with pytest.raises(RowsRejected, match=r"if these are levels, .* 'high' as a number, 'low' as"):
+        reject_other_labels(table_of(["high", "low", "high"]), "stars")

@@ -206,3 +206,33 @@ def test_a_column_of_each_label():
 )
 def test_the_separator_that_rows_probably_have(sets, expected):
     assert likely_separator(sets) == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"),
+    [
+        (["a=1, b=0", "a=0, b=1", ""], [("a",), ("b",), ()]),
+        (["home:1 sports page:0", "home:1 sports page:1"], [("home",), ("home", "sports page")]),
+        (["a: yes; b: no", "a: no"], [("a",), ()]),
+        (["a=1.0|b=0.0"], [("a",)]),
+        (["topic:1|topic:2", "topic:1"], [("topic:1", "topic:2"), ("topic:1",)]),
+        (["chapter:1", "chapter:2"], [("chapter:1",), ("chapter:2",)]),
+        (["genre:rock|era:80s"], [("genre:rock", "era:80s")]),
+    ],
+)
+def test_labels_with_yes_or_no_behind_them(cells, labels):
+    assert listed(cells) == (labels, [])
+
+
+@pytest.mark.parametrize("cell", ["a:0.9, b:0.1", "a:0.9", '{"a": 0.7}', "a=3, b=1"])
+def test_labels_with_scores_are_no_labels(cell):
+    with pytest.raises(
+        UsageError, match=r"labels with scores \(line 2: .*without scores, or write"
+    ):
+        listed([cell])
+
+
+def test_words_between_known_labels_may_separate_them():
+    sets = [["kitchen and garden"], ["kitchen"], ["garden"]]
+    assert likely_separator(sets) == (" and ", 1, "kitchen and garden")
+    assert likely_separator([["kitchen and garden"], ["home"], ["home"]]) is None

@@ -87,3 +87,21 @@ def test_a_single_row_with_objects_is_a_row(tmp_path, row):
     assert [found for _, _, found in read_json_rows(path, PLAIN)] == [row]
     path.write_text(json.dumps(COLUMNS) + "\n" + json.dumps(COLUMNS) + "\n")
     assert len(list(read_json_rows(path, PLAIN))) == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ('{"$numberInt": "3"}', 3),
+        ('{"$numberLong": "-4"}', -4),
+        ('{"$numberDouble": "0.5"}', 0.5),
+        ('{"$numberDecimal": "1.25"}', 1.25),
+        ('{"$oid": "5f1b"}', "5f1b"),
+        ('{"$date": {"$numberLong": "7"}}', {"$date": 7}),
+        ('{"$numberInt": "many"}', {"$numberInt": "many"}),
+        ('{"$numberInt": "3", "b": 1}', {"$numberInt": "3", "b": 1}),
+    ],
+)
+def test_values_of_mongodb_are_what_they_stand_for(written, value):
+    row = parse_object(f'{{"a": {written}, "b": [{written}]}}')
+    assert row == {"a": value, "b": [value]}
