@@ -493,7 +493,8 @@ def _period_ends(data, begin, mark, following, stop, follower, table, lists):
         is_initial = letters == 1 and after_stop < stop and data[after_stop] == _PERIOD
         begins = _holds(lists.beginners, after)
         # Of other languages some are names in English, which follow initials.
-        begins |= _kind(data, start, table)[0] != UPPER and _holds(lists.more_beginners, after)
+        is_initial_before = is_acronym and _kind(data, start, table)[0] == UPPER
+        begins |= not is_initial_before and _holds(lists.more_beginners, after)
         return follower == OTHER or (begins and not is_initial)
     return True
 
