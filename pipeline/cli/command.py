@@ -317,7 +317,7 @@ def complaint_of_run(
     """
     if manifest.get("already_done") and config.as_dict().get("update"):
         return None  # these rows were reported when they were scored
-    if options.max_rejects is not None and manifest:
+    if options.max_rejects is not None and "counts" in manifest:  # a dry run has none
         excess = excess_of(options.max_rejects, config, manifest["counts"])
         if excess is not None:
             return TooManyRejects(excess)

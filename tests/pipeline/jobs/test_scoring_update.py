@@ -271,6 +271,7 @@ def test_an_update_with_nothing_to_do_has_nothing_to_complain_of(night):
     assert manifest["already_done"]
     assert complaint_of_run(manifest, config, options) is None
     assert complaint_of_run({**manifest, "already_done": False}, config, options) is not None
+    assert complaint_of_run({"dry_run": True}, config, options) is None
 
 
 def test_only_files_that_an_update_scored_fail_on_drift():
