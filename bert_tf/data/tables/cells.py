@@ -176,6 +176,8 @@ def cell_fault(
         return None
     if kind == "text":
         return column_is_not_text(name), shortened(value)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str | int):
+        return None  # a label in a list of one, see `single_labels`
     if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         return column_is_not_a_value(name), shortened(value)
     return None

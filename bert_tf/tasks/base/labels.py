@@ -238,9 +238,13 @@ def reject_other_labels(table: Table, column: str) -> Table:
     """
     advice = f"column {column!r} is read; choose another with --label-column"
     words = dict.fromkeys(cell.strip() for cell in table.columns[column])
-    if 1 < len(words) <= _MOST_LEVELS and not any(map(_is_number, words)):
-        named = ", ".join(f"{_quoted(word)} as a number" for word in [*words][:2])
-        advice = f"if these are levels, write them in their order: {named}, …"
+    if not any(map(_is_number, words)):
+        first = next(iter(words))
+        if any(map(str.isdigit, first)):
+            advice = f"write numbers such as 0.5, with a decimal point and nothing else ({advice})"
+        elif 1 < len(words) <= _MOST_LEVELS:
+            named = ", ".join(map(_quoted, [*words][:2]))
+            advice = f"if these are levels, write each as a number in their order: {named}, …"
     return reject_cells(table, column, _is_number, reason=_REASON, shown=shortened, advice=advice)
 
 

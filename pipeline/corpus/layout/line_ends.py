@@ -33,7 +33,7 @@ _GOING_ON = 1 / 5
 _MORE_OFTEN = 3 / 2
 # Lines are clauses if so many of the breaks are after commas, and after sentences; or either.
 _CLAUSES = 1 / 8
-_CLAUSE_ENDS = 0.8
+_CLAUSE_ENDS = 0.6
 # Lines were wrapped if so many of the breaks have marks …
 _MARKED = 1 / 20
 # … or at most this share of the lines that are short by chance is short.

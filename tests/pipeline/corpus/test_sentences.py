@@ -100,6 +100,14 @@ def split(text):
         "MM. Durand et Cie. ont signé.|Né le 5 janv. 1900.|Mort.",
         "I met him in Mix.|V is a letter.|It was World War II.|We won.",
         "Św. Jan i im. Anny.|Zob. rozdz. 3.|Dobrze.",
+        # Words that begin sentences of other languages, after units; names after initials.
+        "On a rendez-vous à 14 h.|Ne sois pas en retard.",
+        "Prisen er 50 kr. pr. stk.|Det er dyrt.|Det tar ca. 3 min.|Han venter.",
+        "Es dauert max. 5 Min.|Danach ist Schluss.",
+        "Het gaat om max. 20 personen.|Cena je cca. 300 Kč.|To není moc.",
+        "Il habite av. Foch.|Rome fut prise en 410 apr. J.-C.|Tous fuirent.",
+        "Высота ок. 20 м.|Это много.|Βλ. κεφ. 3 και εικ. 2.|Εκεί φαίνεται.",
+        "We met J. Han, Y. Ono and K. Ten Boom.|They left.",
     ],
 )
 def test_sentences_end_where_the_bars_are(marked):

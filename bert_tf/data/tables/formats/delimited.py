@@ -284,7 +284,11 @@ def _has_row_names(data: np.ndarray, header: Records, stream: RecordStream, deli
     )
     width = int(header.offsets[1])
     counts = np.diff(records.offsets)
-    if not len(counts) or (counts != width + 1).any() or (records.faults != SOUND).any():
+    if (
+        not len(counts)
+        or (counts != width + 1).any()
+        or (records.faults != RecordFault.SOUND).any()
+    ):
         return False
     copied, offsets = field_bytes(data, records, records.offsets[:-1])
     names = _strings(copied, np.diff(offsets)) or []

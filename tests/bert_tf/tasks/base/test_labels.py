@@ -261,6 +261,17 @@ def test_a_long_label_costs_no_more_than_its_length():
     assert superlinear_growth(kept_labels, lambda size: "1" * size + "x", size=100_000) is None
 
 
-def test_levels_in_words_are_told_to_be_written_as_numbers():
-    with pytest.raises(RowsRejected, match=r"if these are levels, .* 'high' as a number, 'low' as"):
-        reject_other_labels(table_of(["high", "low", "high"]), "stars")
+@pytest.mark.parametrize(
+    ("cells", "advice"),
+    [
+        (
+            ["high", "low", "high"],
+            "if these are levels, write each as a number .* 'high', 'low', …",
+        ),
+        (["0,5", "1,5"], "write numbers such as 0.5, with a decimal point and nothing else"),
+        (["40%", "7%"], "write numbers such as 0.5, with a decimal point and nothing else"),
+    ],
+)
+def test_other_ways_to_write_numbers_are_told(cells, advice):
+    with pytest.raises(RowsRejected, match=advice):
+        reject_other_labels(table_of(cells), "stars")

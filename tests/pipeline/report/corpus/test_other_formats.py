@@ -111,6 +111,9 @@ def test_front_matter_and_lines_between_texts_are_warned_about():
     front = ["---", "title: The river", "tags:", "  - north", "date: 2031-03-01", "---"]
     (warning,) = _signs(*front, *PROSE)
     assert "hold front matter (title:); remove it first" in warning
+    front = ["+++", 'title = "The river"', "[params]", "  north = true", "", "+++"]
+    (warning,) = _signs(*front, *PROSE)
+    assert "hold front matter (title); remove it first" in warning
     for mark in ("%", "%%", "-----", "==========", "* * *", "--", "⁂", "[SEP]", "<doc>", "</s>"):
         warning = _signs(*[*PROSE, mark] * 12)[-1]
         assert f"hold nothing but {mark}, as between texts" in warning
