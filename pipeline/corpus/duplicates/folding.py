@@ -26,7 +26,7 @@ _BETWEEN = 0
 _SKIPPED = 1
 _ALONE = 1 << 31
 _VARIATIONS = frozenset(map(chr, range(0xFE00, 0xFE10)))  # how the emoji before them looks
-# `[3]`, a note, and `&nbsp;`, which are no words between words.
+# `[3]` and `[a]`, notes, and `&nbsp;`, which are no words between words.
 _NOTE_BEGIN = ord("[")
 _NOTE_END = ord("]")
 _LONGEST_NOTE = 4
@@ -91,7 +91,7 @@ def fold_texts(texts: pa.Array, *, with_symbols: bool = True) -> FoldedTexts:
     Args:
         texts: string [texts].
         with_symbols: whether signs such as `$`, `=` and emoji are parts of words. Otherwise they
-            are between words, and so are numbers of notes (`[3]`) and references (`&nbsp;`).
+            are between words, and so are numbers of notes (`[3]`, `[a]`) and references (`&nbsp;`).
     """
     offsets, data = offsets_and_data(texts)
     # A word has two bytes with what separates it from the next, unless a text ends.
@@ -123,8 +123,12 @@ def fold_block(block: DocumentBlock) -> FoldedBlock:
 
 @numba.njit(cache=True)
 def _width_of_note(data, position, stop):
-    """Bytes of a note's number `[3]` or a character reference; 1 for anything else."""
+    """Bytes of a note's number or letter, `[3]`, or a character reference; else 1."""
     is_note = data[position] == _NOTE_BEGIN
+    if is_note and position + 2 < stop and data[position + 2] == _NOTE_END:
+        is_letter = 97 <= data[position + 1] | 32 <= 122
+        if is_letter:
+            return 3
     end = _NOTE_END if is_note else _REFERENCE_END
     longest = _LONGEST_NOTE if is_note else _LONGEST_REFERENCE
     for place in range(position + 1, min(position + longest + 1, stop)):

@@ -46,7 +46,24 @@ def exclude(tmp_path, block_of):
 
 @pytest.mark.parametrize(
     "sign",
-    [">", "|", "=", "$", "``", "😀", "❤️", "👍🏽", "[3]", "&nbsp;", "&#160;", "©", "±", "-", "•"],
+    [
+        ">",
+        "|",
+        "=",
+        "$",
+        "``",
+        "😀",
+        "❤️",
+        "👍🏽",
+        "[3]",
+        "[a]",
+        "&nbsp;",
+        "&#160;",
+        "©",
+        "±",
+        "-",
+        "•",
+    ],
 )
 def test_signs_between_words_hide_no_text(exclude, sign):
     words = LONG.split()
