@@ -176,7 +176,7 @@ def cell_fault(
         return None
     if kind == "text":
         return column_is_not_text(name), shortened(value)
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str | int):
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         return None  # a label in a list of one, see `single_labels`
     if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         return column_is_not_a_value(name), shortened(value)
