@@ -88,7 +88,7 @@ _HEADER = re.compile(
 _JSON_VALUE = re.compile(rb"\s*(?:\[\s*(?:\{\s*)?\"[^\"\n]*\"\s*[:,\]]|\{\s*\n\s*\"[^\"\n]*\"\s*:)")
 _FRONT_MATTER = re.compile(
     rb"\s*(?:---[ \t]*\r?\n(?:[\w-]+:[^\n]*\n(?:[ \t-][^\n]*\n)*){1,60}?---[ \t]*\r?\n"
-    rb"|\+\+\+[ \t]*\r?\n(?:(?:[\w.-]+[ \t]*=|\[)[^\n]*\n(?:[ \t\r\n][^\n]*\n)*){1,60}?"
+    rb"|\+\+\+[ \t]*\r?\n(?:(?:[\w.-]+[ \t]*=|\[)[^\n]*\n(?:[ \t][^\n]*\n|\r?\n)*){1,60}?"
     rb"\+\+\+[ \t]*\r?\n)"  # YAML of Jekyll and the like, TOML of Hugo
 )
 # A line between texts: percent signs, a drawn line, or a tag. Smileys, quotes (`>>`), comments
