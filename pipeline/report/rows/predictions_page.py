@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from bert_tf.tasks.base.report_sections import (
     example_at,
     histogram,
 )
+from bert_tf.tasks.registry import TASKS
 from pipeline.report.artifact import tables_of
 from pipeline.report.document import REPORT
 
@@ -42,12 +43,38 @@ from pipeline.report.document import REPORT
 # percent.
 _MOST_READ = 200_000
 _NO_LABEL = "(none)"
-# Columns by what they hold, by the names that tasks give them.
-_LABELS = ("predicted_label", "predicted_choice")
-_LISTS = ("predicted_labels", "predicted_entities")
-_SCORES = ("predicted_score",)
-_VALUES = ("predicted_value", "predicted_similarity")
 _TRUE = "label"  # beside a predicted one, in predictions of an evaluation
+
+
+class _Names(NamedTuple):
+    """Columns by what tasks declare of them, as they are called in the table.
+
+    Attributes:
+        labels: have a label of the row.
+        lists: have the labels of a row, or parts of its text with a label each.
+        scores: have the probability of the prediction.
+        values: have a predicted number.
+    """
+
+    labels: tuple[str, ...]
+    lists: tuple[str, ...]
+    scores: tuple[str, ...]
+    values: tuple[str, ...]
+
+
+def _names(renamed: Mapping[str, str]) -> _Names:
+    """Return the columns of all tasks; `renamed` has new names by those of the tasks."""
+    by_kind: dict[str, dict[str, None]] = {}
+    for task in TASKS.values():
+        seen: set[str] = set()
+        for field in task.predictions:
+            # Of several lists the first has the labels, the others say something of each.
+            if not field.is_extra and not (field.kind == "json" and "json" in seen):
+                name = renamed.get(field.name, field.name)
+                by_kind.setdefault(field.kind, {})[name] = None
+            seen.add(field.kind)
+    kinds = ("label", "json", "probability", "value")
+    return _Names(*(tuple(by_kind.get(kind, ())) for kind in kinds))
 
 
 @dataclasses.dataclass
@@ -75,26 +102,24 @@ class _Predictions:
     least: list[tuple[float, int, Place, dict[str, Any]]] = dataclasses.field(default_factory=list)
     first: list[tuple[Place, dict[str, Any]]] = dataclasses.field(default_factory=list)
 
-    def add(
-        self, row: dict[str, Any], place: Place, names: Mapping[str, str], samples: int
-    ) -> None:
-        """Add a row; `names` are the columns by the task's names."""
+    def add(self, row: dict[str, Any], place: Place, names: _Names, samples: int) -> None:
+        """Add a row; of the first, so many `samples` are kept."""
         self.rows += 1
         if len(self.first) < samples:
             self.first.append((place, row))
-        predicted = _first_of(row, names, _LABELS)
+        predicted = _first_of(row, names.labels)
         if predicted is not None:
             self.labels[str(predicted) or _NO_LABEL] += 1
-        listed = _first_of(row, names, _LISTS)
+        listed = _first_of(row, names.lists)
         if listed is not None:
             self.labels.update(_labels_in(listed) or {_NO_LABEL})
-        value = _number(_first_of(row, names, _VALUES))
+        value = _number(_first_of(row, names.values))
         if value is not None:
             self.values.append(value)
         true = row.get(_TRUE)
         if isinstance(true, str) and predicted is not None:
             self.true[true] += 1
-        score = _number(_first_of(row, names, _SCORES))
+        score = _number(_first_of(row, names.scores))
         if score is None:
             return
         self.scores.append(score)
@@ -146,8 +171,7 @@ def _read(table: Path, manifest: Mapping[str, Any], samples: int) -> _Prediction
     """Gather the predictions of a table; None if it cannot be read as one."""
     config = manifest.get("config", {})
     renamed = dict(entry.split("=", 1) for entry in config.get("rename") or ())
-    known = (*_LABELS, *_LISTS, *_SCORES, *_VALUES)
-    names = {name: renamed.get(name, name) for name in known}
+    names = _names(renamed)
     found = _Predictions()
     dialect = TableDialect(id_column=None)
     try:
@@ -232,9 +256,9 @@ def _text_columns(columns: Mapping[str, Any], row: Mapping[str, Any]) -> list[st
     return [name for name in read or ["text", "text_pair"] if name in row]
 
 
-def _first_of(row: Mapping[str, Any], names: Mapping[str, str], kinds: Sequence[str]) -> Any:
+def _first_of(row: Mapping[str, Any], columns: Sequence[str]) -> Any:
     """Return the first value that a row has of some columns; None without any."""
-    return next((row[names[kind]] for kind in kinds if row.get(names[kind]) is not None), None)
+    return next((row[name] for name in columns if row.get(name) is not None), None)
 
 
 def _labels_in(value: Any) -> set[str]:
