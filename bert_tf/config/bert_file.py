@@ -108,6 +108,7 @@ def bert_document(path: str | Path, document: dict[str, Any]) -> BertDocument:
 
 
 def _is_google(path: str | Path, document: dict[str, Any]) -> bool:
+    """Whether a config is one of google-research/bert."""
     if "model_type" in document:
         return False
     # Google's file has no mark of its own, but HuggingFace adds keys that Google does not know.
@@ -116,7 +117,7 @@ def _is_google(path: str | Path, document: dict[str, Any]) -> bool:
 
 
 def _faults(document: dict[str, Any]) -> Iterator[str]:
-    """Yield why a document does not describe BERT's encoder."""
+    """Yield reasons why a document does not describe BERT's encoder."""
     for key, expected in _ONLY.items():
         if key in document and document[key] not in expected:
             yield (
@@ -145,6 +146,7 @@ def _faults(document: dict[str, Any]) -> Iterator[str]:
 
 
 def _notes(path: str | Path, document: dict[str, Any], config: BertConfig) -> list[str]:
+    """Return a sentence that lists ignored keys, if there are any."""
     known = {*_READ, *_known_keys()["harmless"], *_ONLY, "embedding_size"}
     if document.get("classifier_dropout") in (None, config.hidden_dropout_prob):
         known |= {"classifier_dropout"}

@@ -58,7 +58,7 @@ class FormatEntry(Format):
         return model_format
 
 
-# The first is the default; a folder with the files of several is of the first.
+# The first is the default. A folder that has the files of several formats is of the first of them.
 FORMATS: dict[str, FormatEntry] = by_name(
     FormatEntry(
         name="savedmodel",

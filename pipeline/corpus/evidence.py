@@ -1,5 +1,6 @@
-"""Evidence on a corpus: what was rejected, dropped and replaced, samples of what each rule drops,
-and tallies of documents by language, domain and license.
+"""Evidence on a corpus: rejected, dropped and replaced texts, with counts and samples by rule.
+
+Tallies count documents by language, domain and license.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _HOST = r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>\[[^\]]*\]|[^/:?#]+)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Dropped:
-    """A document that a rule dropped; `value` is what the rule measured, None without a number."""
+    """A document that a rule dropped."""
 
     source: str  # file of the document
     line: int  # where it begins there, from 1 (Parquet: the row)
     rule: str
-    value: float | None = None
+    value: float | None = None  # measured by the rule; None if it measures nothing
 
     def json_line(self) -> bytes:
         entry = {"source": self.source, "line": self.line, "rule": self.rule}
@@ -78,7 +79,7 @@ class Evidence:
     """Counts and samples of texts left out of a block, and facts on those kept.
 
     Attributes:
-        rejects: what could not be read, with the line in the uncompressed file.
+        rejects: unreadable texts, with the line in the uncompressed file.
         dropped: numbers of documents left out on purpose, by reason.
         dropped_lines: the same of lines of any document.
         replaced: numbers of replaced personal data, by kind.
@@ -101,7 +102,14 @@ class Evidence:
     def of_dropped(
         cls, source: str, lines: np.ndarray, rule: str, values: np.ndarray | None = None
     ) -> Evidence:
-        """Of documents by the lines where they begin, int64 [documents]."""
+        """Make the evidence of documents that one rule dropped.
+
+        Args:
+            source: their file.
+            lines: int64 [documents], the lines where they begin.
+            rule: name of the rule.
+            values: float [documents], measured by the rule; None if it measures nothing.
+        """
         numbers = [None] * len(lines) if values is None else values.tolist()
         rows = zip(lines.tolist(), numbers, strict=True)
         documents = [Dropped(source, line, rule, value) for line, value in rows]
@@ -151,7 +159,7 @@ def merge_samples(parts: Iterable[Samples]) -> dict[str, list[Sample]]:
 
 
 def tallied_columns(columns: Iterable[str], config: CorpusSection) -> tuple[str, ...]:
-    """Chooses those of a file that `tally_columns` counts."""
+    """Return the columns of a file that `tally_columns` counts."""
     return tuple(name for name in columns if name in TALLIED and name != config.text_column)
 
 
@@ -170,7 +178,7 @@ def tally_columns(columns: Mapping[str, pa.Array]) -> dict[str, int]:
 
 
 def most_frequent(tallies: Mapping[str, int]) -> dict[str, int]:
-    """Keep the most frequent names of each kind, and what has no name."""
+    """Keep the most frequent names of each kind, and tallies without names."""
     kept: dict[str, int] = {}
     kinds: Counter[str] = Counter()
     for key, number in ranked(tallies).items():
@@ -182,7 +190,7 @@ def most_frequent(tallies: Mapping[str, int]) -> dict[str, int]:
 
 
 def ranked(counts: Mapping[str, int]) -> dict[str, int]:
-    """Sorts by number and name: the order in which workers counted does not matter."""
+    """Sort by number and name, so that the order in which workers counted does not matter."""
     return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
 

@@ -99,6 +99,7 @@ class _Frame:
         )
 
 
+# Sizes of the three kinds of drawings, in units of the `viewBox`.
 _POINTS_FRAME = functools.partial(
     _Frame, width=480, height=400, left=62, right=466, top=12, bottom=354
 )
@@ -162,7 +163,11 @@ def scatter_plot(plot: PlotSection) -> str:
 
 
 def histogram_plot(section: HistogramSection) -> str:
-    """Return SVG with the classes `axis`, `grid`, `bar` and `part`; bars are named by a title."""
+    """Draw bars, and in each the part that some of its items are.
+
+    Returns:
+        SVG with the classes `axis`, `grid`, `bar` and `part`; a title names each bar.
+    """
     size = len(section.counts)
     most = max(int(section.counts.max()), 1)
     frame = _BARS_FRAME(x_bounds=(0.0, float(size)), y_bounds=(0.0, 1.05 * most))
@@ -215,7 +220,8 @@ def line_plot(title: str, x_title: str, lines: Sequence[Line]) -> str:
         lines: the curves, at least one.
 
     Returns:
-        SVG with the classes `axis`, `grid`, `curve`, `mark`, the kinds of lines and `of-N`.
+        SVG with the classes `axis`, `grid`, `curve` and `mark`, the kinds of lines, and `of-N` for
+        run number N.
     """
     thin_lines = [thinned(line) for line in lines]
     frame = _CURVES_FRAME(
@@ -287,9 +293,10 @@ def _curve(line: Line, xs: np.ndarray, ys: np.ndarray) -> str:
 
 
 def _point_bounds(values: np.ndarray, fixed: tuple[float, float] | None) -> tuple[float, float]:
-    """Return bounds of an axis that has room, also for a single value."""
+    """Return bounds of an axis; those of a single value leave room on both sides."""
     low, high = fixed or (float(values.min()), float(values.max()))
-    margin = max(0.5, 1e-3 * abs(low))  # of one value, however large
+    # Relative, so that it does not vanish beside a large value.
+    margin = max(0.5, 1e-3 * abs(low))
     return (low, high) if high > low else (low - margin, high + margin)
 
 

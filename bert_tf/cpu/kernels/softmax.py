@@ -108,7 +108,7 @@ def softmax_gradient(
     keep_scale: np.float32,
     scores_gradient: np.ndarray,
 ) -> None:
-    """Compute the gradient of the scores.
+    """Compute the gradient of the scores: scale x p x (g - sum(g x p)), g after dropout.
 
     Args:
         upstream: gradient of the outputs, like `scores` of `softmax`.
@@ -117,24 +117,25 @@ def softmax_gradient(
     """
     batch, heads, queries, keys = upstream.shape
     drops = keep.size > 0
-    given = np.empty(keys, np.float32)
+    kept = np.empty(keys, np.float32)
     for row in range(batch):
         for head in range(heads):
             for query in range(queries):
                 if drops:
                     for key in range(keys):
                         factor = keep_scale if keep[row, head, query, key] else _ZERO
-                        given[key] = wide(upstream[row, head, query, key]) * factor
+                        kept[key] = wide(upstream[row, head, query, key]) * factor
                 else:
                     for key in range(keys):
-                        given[key] = wide(upstream[row, head, query, key])
-                along = _ZERO
+                        kept[key] = wide(upstream[row, head, query, key])
+                total = _ZERO
                 for key in range(keys):
-                    along += given[key] * wide(probabilities[row, head, query, key])
+                    total += kept[key] * wide(probabilities[row, head, query, key])
                 for key in range(keys):
                     probability = wide(probabilities[row, head, query, key])
                     scores_gradient[row, head, query, key] = narrow(
-                        scale * probability * (given[key] - along), upstream[row, head, query, key]
+                        scale * probability * (kept[key] - total),
+                        upstream[row, head, query, key],
                     )
 
 

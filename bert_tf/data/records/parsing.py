@@ -147,8 +147,8 @@ def parse_unmasked_records(
     )
 
 
-# TensorFlow adds the place in its graph to a message.
-_TENSORFLOWS_OWN = re.compile(r"^\{\{.*?\}\} (Name: <unknown>, )?| \[Op:\w+\].*$")
+# The place in its graph that TensorFlow adds to a message.
+_PLACE_IN_GRAPH = re.compile(r"^\{\{.*?\}\} (Name: <unknown>, )?| \[Op:\w+\].*$")
 
 
 def find_damage(shards: list[str], records: PretrainingData) -> InputError | None:
@@ -187,5 +187,5 @@ def _parse_failure(serialized: list[bytes], records: PretrainingData) -> str | N
         with tf.device("CPU:0"):
             parse_records(tf.constant(serialized, tf.string), records)
     except tf.errors.InvalidArgumentError as error:
-        return _TENSORFLOWS_OWN.sub("", error.message.splitlines()[0])
+        return _PLACE_IN_GRAPH.sub("", error.message.splitlines()[0])
     return None

@@ -41,7 +41,7 @@ def pack_host_texts(
 
     Args:
         tokens: tokens of the texts.
-        method: what is kept of texts that are too long: HEAD, HEAD_TAIL (a quarter from the head,
+        method: the part of too long texts to keep: HEAD, HEAD_TAIL (a quarter from the head,
             the rest from the tail), or WINDOWS (everything, in overlapping rows).
         max_seq_length: tokens of a row, including special tokens.
         tokenizer: has the ids of [CLS] and [SEP].
@@ -116,7 +116,13 @@ def pair_rows(
     sep_id: int,
     ends_second: np.ndarray | bool = True,
 ) -> EncodedRows:
-    """Build rows `[CLS] first [SEP] second [SEP]`; `ends_second`, [rows], tells of the last one."""
+    """Build rows `[CLS] first [SEP] second [SEP]`.
+
+    Args:
+        first, second: tokens of each row.
+        cls_id, sep_id: ids of [CLS] and [SEP].
+        ends_second: bool [rows], or one for all: whether the last [SEP] is there.
+    """
     second_starts = first.lengths + _SPECIALS
     offsets = offsets_of(second_starts + second.lengths + ends_second)
     row_starts = offsets[:-1]

@@ -33,7 +33,7 @@ _SHOWN_CHARACTERS = 60  # of a value
 _SHOWN_WORDS = 8
 
 Values = TypeVar("Values")
-Found = Mapping[str, Any]  # what a detector found, by the names in its message and remedy
+Details = Mapping[str, Any]  # values of a finding, by their names in message and remedy
 
 
 class Severity(enum.Enum):
@@ -50,7 +50,7 @@ class Detector(Generic[Values]):
 
     Attributes:
         name: in the table of docs/tables.md.
-        message: what is seen, with names of `Found` in braces.
+        message: what is seen, with names of `Details` in braces.
         remedy: what to do; likewise.
         find: looks at the values; None if they are sound.
         error: what an ERROR raises: UsageError if other flags read the file, else InputError.
@@ -60,7 +60,7 @@ class Detector(Generic[Values]):
     severity: Severity
     message: str
     remedy: str
-    find: Callable[[Values], Found | None]
+    find: Callable[[Values], Details | None]
     error: type[BertPipelineError] = InputError
 
 

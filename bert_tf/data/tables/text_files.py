@@ -37,7 +37,7 @@ Opener = Callable[[str], BinaryIO]  # opens a file by its name to read its bytes
 
 _BUFFER_BYTES = 1 << 18
 _NEAR_BYTES = 1 << 12  # after a first NUL character
-_HOLE = re.compile(rb"\0{4,}")  # what a crash or a full disk leaves; UTF-32 has three in a row
+_HOLE = re.compile(rb"\0{4,}")  # left by a crash or a full disk; UTF-32 has three in a row
 _SKIPPED_CHUNK = 1 << 20  # characters of a line that is too long
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\(?:u|U0000)[dD][89a-fA-F]")
@@ -304,8 +304,8 @@ def escapes_surrogates(written: str, value: Any) -> bool:
     return has_surrogates(json.dumps(value, ensure_ascii=False, skipkeys=True, default=str))
 
 
-_STEP_BYTES = 1 << 22
-_MOST_STEPS = 16
+_STEP_BYTES = 1 << 22  # read at once
+_MOST_STEPS = 16  # so that at most 64 MB are read
 _GUESSED_FROM_BYTES = 1 << 14  # of lines that are not UTF-8
 
 
@@ -330,6 +330,7 @@ def file_encoding(path: str | Path) -> str | None:
 
 
 def _encoding(stream: io.BufferedReader, path: str) -> str | None:
+    """Return the likely encoding of decompressed bytes; see `file_encoding`."""
     step = stream.read(_STEP_BYTES)
     if not step.strip():
         raise InputError(f"{path}: is empty; expected text or rows")

@@ -1,7 +1,7 @@
 """BERT's punctuation as ranges of code points, for array functions and graphs.
 
 The basic tokenizer makes a word of every punctuation mark and every ideograph, so that two words
-without a blank between them are glued at one of these.
+without a blank between them meet at one of these.
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ from bert_tf.data.rows.encoded_rows import EncodedRows, GroupedRows
 if TYPE_CHECKING:
     from bert_tf.tasks.base.task import TaskData
 
-# A logit of what is right, where others have 0: a probability of 1 within float32.
+# Logit of a right answer where others have 0: its probability is 1 in float32.
 CERTAIN = 30.0
 
 _PLURALS = {"is": "are", "has": "have"}  # of verbs; others lose their s
-_BLOCK_ITEMS = 1 << 22  # that are hashed at once
+_BLOCK_ITEMS = 1 << 22  # integers hashed at once, to bound memory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -238,7 +238,7 @@ def _means(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return means[places]
 
 
-# Means of equal float32 numbers differ by less.
+# Relative and absolute tolerance: means of equal float32 numbers differ by less.
 _SAME_NUMBER = 1e-6
 
 

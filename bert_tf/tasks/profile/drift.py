@@ -27,11 +27,11 @@ from bert_tf.tasks.profile.texts import TextProfile
 FALSE_ALARMS = 0.002  # of files like the training rows
 LEAST_CHANGE = 0.01  # difference of two shares of rows
 SHOWN_CHANGE = 0.05  # the change whose power is reported where nothing differs
-_SHOWN = 3
 _QUANTILES = (0.25, 0.5)  # of the probability of a label, below which rows are counted
-_LEAST_OF_LABEL = 30  # evaluation rows of a label, for quantiles that mean something
-_MOST_ROWS = 1 << 30  # "never"
-_SIZES = 1000  # numbers of rows up to that, 2% apart, that are tried
+_LEAST_OF_LABEL = 30  # evaluation rows of a label; quantiles of fewer are noise
+_MOST_ROWS = 1 << 30  # stands for "never" as a number of rows needed
+_SIZES = 1000  # numbers of rows to try, from 1 to _MOST_ROWS, 2% apart
+_SHOWN_DIFFERENCES = 3  # in a message
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -187,7 +187,7 @@ class Drift:
                 f"{alike}; something new in {SHOWN_CHANGE:.0%} of rows would show from {needed} on"
             )
         largest = list({each.family: each for each in reversed(self.differences)}.values())[::-1]
-        largest = sorted(largest, key=lambda each: each.p_value)[:_SHOWN]
+        largest = sorted(largest, key=lambda each: each.p_value)[:_SHOWN_DIFFERENCES]
         more = len(self.differences) - len(largest)
         others = f"; and {more:,} more" if more else ""
         return (
@@ -265,6 +265,7 @@ class DriftReference:
             vocab: returns the entries of the vocabulary, to name tokens that differ.
         """
         families: list[int] = []
+        # Counts and totals of the new rows, and of the known ones, for texts and predictions.
         sides: list[tuple[np.ndarray, ...]] = []
         if self.texts is not None:
             number = len(self.texts.counts)
@@ -273,9 +274,9 @@ class DriftReference:
             sides.append((counts.texts, rows[0], self.texts.counts, rows[1]))
         if self.predictions is not None:
             families += self.predictions.families
-            of_found = self.predictions.totals(counts.predictions, counts.rows)
-            of_known = self.predictions.totals(self.predicted, self.evaluated)
-            sides.append((counts.predictions, of_found, self.predicted, of_known))
+            new_totals = self.predictions.totals(counts.predictions, counts.rows)
+            old_totals = self.predictions.totals(self.predicted, self.evaluated)
+            sides.append((counts.predictions, new_totals, self.predicted, old_totals))
         new, new_rows, old, old_rows = (
             np.concatenate(each).astype(np.int64) for each in zip(*sides, strict=True)
         )
@@ -291,12 +292,12 @@ class DriftReference:
             first = order[0]
             share = float(shares[order[0]])
             known = int(old[first]), int(old_rows[first])
-        else:  # of what no training row has, by the strictest of the tests
+        else:  # the power to see a property that no training row has, by the strictest test
             first = int(levels.argmin())
             share = SHOWN_CHANGE
             known = 0, int(old_rows[first])
         needed = _rows_to_see(share, known, float(levels[first]))
-        if len(order):  # of rows with one label, that many more rows are needed in all
+        if len(order):  # a property may be of the rows of one label; scale to all rows
             needed = math.ceil(needed * counts.rows / max(int(new_rows[first]), 1))
         return Drift(
             rows=counts.rows,
@@ -361,7 +362,10 @@ def chance_of_difference(
 
 
 def _log_factorial(number: np.ndarray) -> np.ndarray:
-    """Stirling's series ten numbers further on, where it is exact to eleven digits."""
+    """Return log(n!), float64, to eleven digits.
+
+    Stirling's series is exact enough from 11 on, so log((n + 10)!) is computed and reduced.
+    """
     shifted = number + 11.0
     product = np.ones(len(shifted))
     for step in range(1, 11):
@@ -372,11 +376,18 @@ def _log_factorial(number: np.ndarray) -> np.ndarray:
 
 
 def _log_choices(number: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return the logarithm of binomial coefficients, float64."""
     return _log_factorial(number) - _log_factorial(chosen) - _log_factorial(number - chosen)
 
 
 def _rows_to_see(share: float, known: tuple[int, int], level: float) -> int:
-    """Return how many rows with a property of this share differ for sure from (rows, of all)."""
+    """Return the number of new rows from which a property would be reported.
+
+    Args:
+        share: of the new rows that have the property.
+        known: rows with the property and all rows of the training or evaluation rows.
+        level: p-value below which a difference is reported.
+    """
     rows = np.unique(np.geomspace(1, _MOST_ROWS, _SIZES).astype(np.int64))
     old, old_rows = (np.full(len(rows), number) for number in known)
     chances = chance_of_difference(np.round(share * rows).astype(np.int64), rows, old, old_rows)

@@ -69,6 +69,9 @@ class DropDuplicates(beam.PTransform):
         store: where blocks and records wait.
         folder: for lists of dropped documents; shared by all workers and the submitting process.
         other: files of `duplicates_against`.
+
+    Attributes:
+        needs_text: whether texts are compared; otherwise blocks pass as they are.
     """
 
     def __init__(
@@ -94,11 +97,7 @@ class DropDuplicates(beam.PTransform):
         self._sign_other = None
         if other is not None and is_compared:
             self._sign_other = SignOther(config, other, store, self._job.bands, folder)
-        self._needs_text = config.compares_documents
-
-    @property
-    def needs_text(self) -> bool:
-        return self._needs_text
+        self.needs_text = config.compares_documents
 
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[DocumentBlock]:
         job = self._job
@@ -137,11 +136,11 @@ class DropDuplicates(beam.PTransform):
         )
 
 
-# Names of further outputs of `store_block`.
+# Names of outputs of `store_block`, besides those of `signing`.
 TEXT = "text"
 LINES = "lines"
-_PLACE = ["block", "document"]  # fields by which an occurrence is known
-# The documents of a block that go, and numbers of REASONS.
+_PLACE = ["block", "document"]  # fields that identify a document
+# Numbers of the documents of a block to drop, and for each the number of its reason in REASONS.
 DocumentsToDrop = tuple[np.ndarray, np.ndarray]
 
 
@@ -208,14 +207,14 @@ def store_block(block: DocumentBlock, job: DropJob) -> Iterator[Any]:
 def choose_documents(
     partition: tuple[int, dict[str, list[BlobReference]]], job: DropJob
 ) -> Iterator[tuple[BlockId, DocumentsToDrop]]:
-    """Decide which documents of a partition go, and list them in a file.
+    """Choose the documents of a partition to drop, and list them in a file.
 
     Args:
         partition: its number, and references to `occurrences`, `kept`, `elsewhere` and `signed`.
         job: where records and lists are.
 
     Yields:
-        A block, and which of its documents go.
+        A block, and its documents to drop.
     """
     number, parts = partition
     store = job.store
@@ -236,6 +235,7 @@ def choose_documents(
         f"{DUPLICATES}-{number:05d}.jsonl",
         "".join(_report_lines(occurrences.names, dropped)).encode("utf-8"),
     )
+    # Group them by block.
     order = np.argsort(dropped.rows["block"], kind="stable")
     documents, reasons = dropped.rows["document"][order], dropped.reasons[order]
     blocks, begins = np.unique(dropped.rows["block"][order], return_index=True)
@@ -263,7 +263,15 @@ def _report_lines(blocks: list[BlockId], dropped: Dropped) -> Iterator[str]:
 def partition_lines(
     block: tuple[BlockId, dict[str, list[Any]]], job: DropJob
 ) -> Iterator[tuple[int, tuple[BlockId, BlobReference]]]:
-    """Store the lines of the documents of a block that stay by partition of their keys."""
+    """Partition the lines of a block's remaining documents by their keys, and store them.
+
+    Args:
+        block: its id; `lines`, a reference to its lines, and `documents`, those to drop.
+        job: where records are.
+
+    Yields:
+        Number of a partition, and the block with a reference to its lines there.
+    """
     block_id, parts = block
     store = job.store
     rows = read_rows(store, parts["lines"], LINE)
@@ -278,7 +286,7 @@ def partition_lines(
 def choose_lines(
     partition: tuple[int, Iterable[tuple[BlockId, BlobReference]]], job: DropJob
 ) -> Iterator[tuple[BlockId, np.ndarray]]:
-    """Yield the lines of blocks that go, of a partition of keys."""
+    """Yield blocks with the numbers of their lines to drop, of one partition of keys."""
     store = job.store
     yield from find_repeated((block_id, store.read(item)) for block_id, item in partition[1])
 
@@ -286,7 +294,7 @@ def choose_lines(
 def drop_from_stored(
     block: tuple[BlockId, dict[str, list[Any]]], job: DropJob
 ) -> Iterator[DocumentBlock]:
-    """Read a block again and drop documents and lines, all by their numbers in it."""
+    """Read a stored block, and drop documents and lines by their numbers in it."""
     _, parts = block
     (reference,) = parts["text"]
     stored = read_block(job.store.read(reference))

@@ -1,4 +1,4 @@
-"""Joins the lines of hard-wrapped documents to paragraphs.
+"""Join the lines of hard-wrapped documents to paragraphs.
 
 Each document is judged by itself, as rows of a table and pages have layouts of their own. Two signs
 count: lines reach the margin (the longest line) with the first word of the next line, or lines in
@@ -23,17 +23,18 @@ from pipeline.corpus.layout.line_ends import (
     measure_lines,
 )
 
-# Of the mean width of lines whose sentence surely goes on; a wider line goes on, too.
+# A line goes on if it is wider than this part of the mean width of lines whose sentence surely
+# goes on.
 _USUAL_FRACTION = 0.9
-# Of the lines that another follows, and their number: those with a blank line after them.
+# Documents are double-spaced if this part of their lines, and so many, have a blank one after them.
 _DOUBLE_SPACED = 0.9
 _FEWEST_SPACED = 8
-# Of a column of text: a character of four bytes, with three marks above and below it.
+# Bytes of a column of text: a character of four bytes, with three marks above and below it.
 _MOST_COLUMN_BYTES = 16
-_TIGHT = 0.9  # of the open lines
+_TIGHT = 0.9  # part of the open lines that fill the margin with ideographs
 _INDENT = 4  # columns: cleaning takes it from the first lines of paragraphs
 _STEP = 2  # columns by which indents differ, at least, where something begins
-# Of the widest line of a block: a line that is not wider with the next word was not wrapped.
+# Part of a block's widest line: a line that is not wider with the next word was not wrapped.
 _SHORT = 0.6
 _FEWEST_BELOW = 2  # open lines below a heading that show a margin
 _OUTLYING = 1.25  # times as wide as the others: a line with an address that cannot be broken
@@ -193,7 +194,7 @@ def find_double_spacing(
         data, offsets, line_documents: as of `paragraph_bounds`.
 
     Returns:
-        bool [lines], which are blank and no borders of paragraphs.
+        bool [lines], blank lines that are no borders of paragraphs.
     """
     is_spacing = np.zeros(len(line_documents), np.bool_)
     has_text = np.diff(offsets) > 1
@@ -230,9 +231,15 @@ def _documents_of(line_documents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _joins(lines: LineEnds, documents: np.ndarray, *, by_margin: bool = False) -> np.ndarray:
-    """bool [lines]: whether a line and the next one are of the same paragraph.
+    """Tell whether each line and the next one are of the same paragraph.
 
-    With `by_margin`, only where lines reach a margin.
+    Args:
+        lines: the ends of the lines.
+        documents: int64 [lines], the document of each line.
+        by_margin: whether only lines that reach a margin are joined.
+
+    Returns:
+        bool [lines].
     """
     firsts, places = _documents_of(documents)
 

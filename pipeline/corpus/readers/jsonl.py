@@ -21,7 +21,7 @@ from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.evidence import TALLIED
 from pipeline.corpus.raw_block import RawBlock
-from pipeline.corpus.readers.splits import Chunk, ChunkReader, Found, collect
+from pipeline.corpus.readers.splits import Chunk, ChunkReader, DocumentOutcome, collect
 from pipeline.corpus.readers.wikiextractor import wiki_text
 
 _PEEKED_BYTES = 1 << 22
@@ -64,7 +64,7 @@ class JsonlReader(ChunkReader):
 
     def _documents(
         self, path: str, chunk: Chunk, cells: Mapping[str, list[str]]
-    ) -> Iterator[Found]:
+    ) -> Iterator[DocumentOutcome]:
         lines = chunk.data.removesuffix(b"\n").split(b"\n")
         longest = self.dialect.max_row_characters  # JSON may take many times its size
         for number, line in enumerate(lines, chunk.first_line):

@@ -16,7 +16,7 @@ from bert_tf.data.tables.dialect import INVALID_UTF8
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.raw_block import RawBlock
-from pipeline.corpus.readers.splits import Chunk, ChunkReader, Found, collect
+from pipeline.corpus.readers.splits import Chunk, ChunkReader, DocumentOutcome, collect
 from pipeline.corpus.readers.wikitext import WikitextError, plain_text
 from pipeline.corpus.readers.wikitext_rendering import thousands_of
 
@@ -73,7 +73,7 @@ class MediaWikiReader(ChunkReader):
     def read(self, path: str, chunk: Chunk) -> RawBlock:
         return collect(path, chunk, self._pages(path, chunk))
 
-    def _pages(self, path: str, chunk: Chunk) -> Iterator[Found]:
+    def _pages(self, path: str, chunk: Chunk) -> Iterator[DocumentOutcome]:
         for number, (line, stretch) in enumerate(_stretches(chunk)):
             is_head = chunk.index == 0 and number == 0
             if stretch.startswith(_PAGE):
@@ -85,7 +85,7 @@ class MediaWikiReader(ChunkReader):
                 first_line = line + stretch.count(b"\n", 0, blank)
                 yield Reject(path, first_line, BROKEN_XML, "text outside of a page")
 
-    def _article(self, path: str, line: int, data: bytes) -> Found:
+    def _article(self, path: str, line: int, data: bytes) -> DocumentOutcome:
         page = _parse(path, line, data)
         if isinstance(page, Reject):
             return page

@@ -1,4 +1,4 @@
-"""How workers share a format's files: in splits, cut at the borders of documents."""
+"""Splits of files at the borders of documents, by which workers share a file."""
 
 from __future__ import annotations
 
@@ -76,17 +76,24 @@ class Chunk:
         )
 
 
-# Line and text of a document, what cannot be read, or the reason why a document is left out.
-Found = tuple[int, bytes] | Reject | str
+# Line and text of a document, an unreadable document, or the reason why a document is left out.
+DocumentOutcome = tuple[int, bytes] | Reject | str
 
 
 def collect(
     path: str,
     chunk: Chunk,
-    documents: Iterable[Found],
+    documents: Iterable[DocumentOutcome],
     cells: Mapping[str, list[Any]] = MappingProxyType({}),
 ) -> RawBlock:
-    """Make the block of a chunk; `cells`, for `tally_columns`, may be filled while it reads."""
+    """Make the block of a chunk.
+
+    Args:
+        path: the file.
+        chunk: the chunk.
+        documents: its documents, read one by one.
+        cells: by column, for `tally_columns`; `documents` may fill it while it is read.
+    """
     texts: list[bytes] = []
     lines: list[int] = []
     rejects: list[Reject] = []
@@ -124,7 +131,7 @@ class ChunkReader(abc.ABC):
 
     @abc.abstractmethod
     def find_last_border(self, data: bytes) -> int:
-        """Offset of the last document that begins in `data`; 0 if none begins after its start."""
+        """Return where the last document in `data` begins; 0 if none begins after its start."""
 
     def count_lines(self, data: bytes, stop: int) -> int:
         return data.count(b"\n", 0, stop)
@@ -186,6 +193,7 @@ class ChunkReader(abc.ABC):
         yield dataclasses.replace(block, size=len(data))
 
     def _bytes_of(self, path: str, split: Split) -> bytes:
+        """Return the uncompressed bytes of a split; fewer if the file was cut short."""
         read = self.block_reader(path)
         with open_stored(path) as file:
             if read is None:
@@ -211,7 +219,8 @@ class ChunkReader(abc.ABC):
         self, stream: UncompressedFile | BlockStream, path: str, chunk_bytes: int
     ) -> Iterator[Chunk]:
         """Yield chunks of whole documents, about `chunk_bytes`; cuts depend on content only."""
-        index, line = 0, 1
+        index = 0
+        line = 1
         pending = stream.read(max(chunk_bytes, len(BYTE_ORDER_MARK)))
         offset = len(BYTE_ORDER_MARK) if pending.startswith(BYTE_ORDER_MARK) else 0
         pending = pending[offset:]
@@ -223,7 +232,8 @@ class ChunkReader(abc.ABC):
             if border:
                 yield Chunk(index, offset, line, pending[:border])
                 line += self.count_lines(pending, border)
-                index, offset = index + 1, offset + border
+                index += 1
+                offset += border
                 pending = pending[border:]
                 target = chunk_bytes
             elif len(pending) > self.largest_document:

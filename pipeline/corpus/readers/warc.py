@@ -28,7 +28,13 @@ from pipeline.corpus.readers.gzip_members import (
     unpack_members,
 )
 from pipeline.corpus.readers.html_pages import Extracted, HtmlReader, extract_pages
-from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, BlockReader, Chunk, Found, collect
+from pipeline.corpus.readers.splits import (
+    BYTE_ORDER_MARK,
+    BlockReader,
+    Chunk,
+    DocumentOutcome,
+    collect,
+)
 
 if TYPE_CHECKING:
     from fastwarc.warc import WarcRecord
@@ -139,7 +145,7 @@ class WarcReader(HtmlReader):
         urls: list[bytes] = []
         return collect(path, chunk, self._documents(path, chunk, urls), {"url": urls})
 
-    def _documents(self, path: str, chunk: Chunk, urls: list[bytes]) -> Iterator[Found]:
+    def _documents(self, path: str, chunk: Chunk, urls: list[bytes]) -> Iterator[DocumentOutcome]:
         for batch in _batches(self._pages(path, chunk)):
             html = [page for page in batch if isinstance(page, _Page) and page.is_html]
             contents = [(page.content, page.charset) for page in html]

@@ -18,7 +18,7 @@ import numpy as np
 
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.data.tables.judged import Detector, Found, Severity, judge, shown_value
+from bert_tf.data.tables.judged import Details, Detector, Severity, judge, shown_value
 from bert_tf.data.tables.value_forms import is_blob
 from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.layout.detection import TextLook
@@ -172,7 +172,7 @@ def first_sentences(files: Sequence[ReadCorpus]) -> list[str]:
     return [f"  first sentences: {', '.join(begins)}"] if begins else []
 
 
-def _long_sentences(values: ReadCorpus) -> Found | None:
+def _long_sentences(values: ReadCorpus) -> Details | None:
     """Find sentences so long that their ends were missed, if they hold much of the text."""
     words = values.words
     is_long = words > _LONGEST_SENTENCE
@@ -188,7 +188,7 @@ def _long_sentences(values: ReadCorpus) -> Found | None:
     }
 
 
-def _keys(values: ReadCorpus) -> Found | None:
+def _keys(values: ReadCorpus) -> Details | None:
     """Find sentences with several keys each, as from headers and forms, and such keys in a row.
 
     Prose is beside these, and the keys of a row differ: a list of keys may be what is meant, and a
@@ -219,7 +219,7 @@ def _headers(sentences: Sequence[str]) -> Iterator[str]:
             yield " ".join(row)
 
 
-def _blocks(values: ReadCorpus) -> Found | None:
+def _blocks(values: ReadCorpus) -> Details | None:
     """Find many blocks between blank lines in a single document: of several lines, or very many.
 
     One file of paragraphs of a line may be a book; several may be books, and should be looked at.
@@ -240,7 +240,7 @@ def _blocks(values: ReadCorpus) -> Found | None:
     }
 
 
-def _unsplit(values: ReadCorpus) -> Found | None:
+def _unsplit(values: ReadCorpus) -> Details | None:
     """Find long paragraphs of a script of which none was ever split into sentences.
 
     A script of which one paragraph was split has marks that the splitter knows: its other long
@@ -271,7 +271,7 @@ def _long_line(script: str) -> int:
     return _LONG_LINE if script in _WITH_CAPITALS else _LONG_LINE_OF_OTHERS
 
 
-def _blobs(values: ReadCorpus) -> Found | None:
+def _blobs(values: ReadCorpus) -> Details | None:
     """Find base64 or hexadecimal data among the sentences."""
     blobs = [text for text in values.sentences if is_blob(text)]
     if len(blobs) < max(_FEWEST_BLOBS, _BLOBS * len(values.sentences)):

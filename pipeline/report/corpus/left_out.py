@@ -36,10 +36,10 @@ from pipeline.corpus.raw_block import SENTENCE_LINES, RawBlock, gather, split_li
 from pipeline.corpus.readers.formats import format_of
 from pipeline.corpus.web_pages import BOILERPLATE_LINE, find_boilerplate, strip_markup
 
-_STEP_BYTES = 1 << 20
-_MOST_BYTES = 64_000_000
+_STEP_BYTES = 1 << 20  # read at once
+_MOST_BYTES = 64_000_000  # of a file, searched for a line
 
-_BEFORE_FAULT = 200
+_BEFORE_FAULT = 200  # bytes shown before a byte that is not UTF-8
 _SHOWN_SENTENCES = 8
 _USUAL_WORDS = 50  # of a document, at least: Rae et al. 2021, A.1.1
 _FORMATS_OF_LINES = ("text", "jsonl", "csv", "tsv")
@@ -113,7 +113,8 @@ def _rejects(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) 
         facts = {"file": reject.source, "detail": reject.detail or "none"}
         rule.add([Example(line=reject.line, facts=facts, texts={})], 1, most)
     for rule in rules.values():
-        if not config.personal_data:  # which is not found in what cannot be read
+        # Personal data cannot be replaced in unreadable text, so that its lines are not shown.
+        if not config.personal_data:
             rule.examples = _with_lines(config, rule.examples)
     return list(rules.values())
 
@@ -129,11 +130,12 @@ def _with_lines(config: CorpusSection, examples: Sequence[Example]) -> list[Exam
         path: stored_lines(path, wanted, encoding=config.encoding)
         for path, wanted in numbers.items()
     }
-    return [
-        dataclasses.replace(example, texts={"line": line}) if line is not None else example
-        for example in examples
-        for line in [lines.get(example.facts["file"], {}).get(example.line or 0)]
-    ]
+    shown = []
+    for example in examples:
+        line = lines.get(example.facts["file"], {}).get(example.line or 0)
+        texts = example.texts if line is None else {"line": line}
+        shown.append(dataclasses.replace(example, texts=texts))
+    return shown
 
 
 def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> LeftOut:
@@ -173,9 +175,8 @@ def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> Itera
             parts.append(curate(block.source, lines, [rule], rules.personal_data).evidence)
     evidence = join_evidence(parts)
     for rule in rules.curation:
-        what, counts = "document", evidence.dropped
-        if rule.of_lines:
-            what, counts = "line", evidence.dropped_lines
+        what = "line" if rule.of_lines else "document"
+        counts = evidence.dropped_lines if rule.of_lines else evidence.dropped
         examples = [
             Example(
                 line=sample.line,
@@ -227,6 +228,7 @@ def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -
 
 
 def _documents(block: DocumentBlock, numbers: np.ndarray, size: np.ndarray) -> Iterator[Example]:
+    """Yield the beginnings of documents, by their numbers in the block; `size` is [documents]."""
     for number in numbers.tolist():
         begin, end = block.document_offsets[number : number + 2].tolist()
         sentences = block.sentences.slice(begin, min(end - begin, _SHOWN_SENTENCES))
@@ -287,6 +289,7 @@ def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[
 
 
 def _shown(line: bytes) -> str:
+    """Return the beginning of a line, or the part around its first fault."""
     begin = 0
     try:
         line.decode("utf-8")
@@ -300,6 +303,7 @@ def _shown(line: bytes) -> str:
 def _border(line: bytes, place: int) -> int:
     """Return the start of the UTF-8 character that a byte offset is in."""
     border = min(place, len(line))
+    # A character has four bytes at most, so three steps back find its first one.
     while border > place - 3 and 0 < border < len(line) and line[border] & 0xC0 == 0x80:
         border -= 1
     return border

@@ -12,7 +12,7 @@ from typing import Any
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import shortened
-from bert_tf.data.tables.judged import Detector, Found, ReadValues, Severity
+from bert_tf.data.tables.judged import Details, Detector, ReadValues, Severity
 from bert_tf.data.tables.value_forms import (
     are_classes_of_pairs,
     are_negations,
@@ -36,7 +36,7 @@ _NOT_SCORES = re.compile(
 )
 
 
-def _unused_splits(values: ReadValues) -> Found | None:
+def _unused_splits(values: ReadValues) -> Details | None:
     for name, cells in values.others.items():
         if is_split(name, cells):
             splits = sorted({str(cell).strip().lower() for cell in cells if cell not in (None, "")})
@@ -45,7 +45,7 @@ def _unused_splits(values: ReadValues) -> Found | None:
     return None
 
 
-def _unused_second_text(values: ReadValues) -> Found | None:
+def _unused_second_text(values: ReadValues) -> Details | None:
     if not values.may_be_pair:
         return None
     first = next(iter(values.texts), "")
@@ -66,7 +66,7 @@ def _say_no(name: str, cells: Sequence[Any]) -> bool:
     return are_truths(cells) or are_negations(cells, of_any_word=_is_judgment(name))
 
 
-def _judged_pairs(values: ReadValues) -> Found | None:
+def _judged_pairs(values: ReadValues) -> Details | None:
     """Find a column that says which pairs match, though all are taken as matches."""
     if not values.pairs_match:
         return None
@@ -76,7 +76,7 @@ def _judged_pairs(values: ReadValues) -> Found | None:
     return None
 
 
-def _classified_pairs(values: ReadValues) -> Found | None:
+def _classified_pairs(values: ReadValues) -> Details | None:
     """Find the classes of natural language inference, though all pairs are taken as matches."""
     if not values.pairs_match:
         return None
@@ -86,7 +86,7 @@ def _classified_pairs(values: ReadValues) -> Found | None:
     return None
 
 
-def _scored_pairs(values: ReadValues) -> Found | None:
+def _scored_pairs(values: ReadValues) -> Details | None:
     """Find a column of scores, by its name or values, though all pairs are taken as matches."""
     if not values.pairs_match:
         return None

@@ -25,8 +25,8 @@ from bert_tf.base.wording import shortened
 from bert_tf.data.tables.detectors.columns import COLUMN_DETECTORS
 from bert_tf.data.tables.detectors.texts import TEXT_DETECTORS
 from bert_tf.data.tables.judged import (
+    Details,
     Detector,
-    Found,
     ReadValues,
     Severity,
     counted,
@@ -61,17 +61,17 @@ _MANY_CUT = 0.5
 _FEW_CUT = 0.1
 
 
-def _several_labels(values: ReadValues) -> Found | None:
+def _several_labels(values: ReadValues) -> Details | None:
     """Find lists among labels of a task whose rows have a single one."""
     return None if values.has_label_lists or values.words else _listed_labels(values)
 
 
-def _unread_lists(values: ReadValues) -> Found | None:
+def _unread_lists(values: ReadValues) -> Details | None:
     """Find lists among labels and tags that should be parts of lists."""
     return _listed_labels(values) if values.has_label_lists or values.words else None
 
 
-def _listed_labels(values: ReadValues) -> Found | None:
+def _listed_labels(values: ReadValues) -> Details | None:
     lists = [label for label in values.label_counts if is_label_list(label)]
     if not lists:
         return None
@@ -79,7 +79,7 @@ def _listed_labels(values: ReadValues) -> Found | None:
     return {"count": counted(count, len(values.labels), "label"), "example": shortened(lists[0])}
 
 
-def _halves_of_lists(values: ReadValues) -> Found | None:
+def _halves_of_lists(values: ReadValues) -> Details | None:
     """Labels that only open brackets or quotes, beside labels that only close them."""
     opening = [label for label in values.label_counts if _is_half(label, is_first=True)]
     closing = [label for label in values.label_counts if _is_half(label, is_first=False)]
@@ -104,14 +104,14 @@ def _is_half(label: str, *, is_first: bool) -> bool:
     return mark in own and others[own.index(mark)] not in rest
 
 
-def _numbered_tags(values: ReadValues) -> Found | None:
+def _numbered_tags(values: ReadValues) -> Details | None:
     if not values.words:
         return None
     tags = [tag for tag in values.label_counts if _WEBANNO.fullmatch(tag)]
     return {"example": shortened(tags[0])} if tags else None
 
 
-def _listed_words(values: ReadValues) -> Found | None:
+def _listed_words(values: ReadValues) -> Details | None:
     """Words with the marks of a list around them: `('anna',` and `'oslo')`."""
     sentences = [words for words in values.words if len(words) > 1]
     lists = [words for words in sentences if _is_list(words)]
@@ -132,7 +132,7 @@ def _is_list(words: Sequence[str]) -> bool:
     return ends_well and all(word.endswith((",", ";")) for word in words[:-1])
 
 
-def _numbered_words(values: ReadValues) -> Found | None:
+def _numbered_words(values: ReadValues) -> Details | None:
     if values.is_words_column_given:
         return None
     counting = [words for words in values.words if _counts(words)]
@@ -154,7 +154,7 @@ def _counts(words: Sequence[str]) -> bool:
     )
 
 
-def _long_sentences(values: ReadValues) -> Found | None:
+def _long_sentences(values: ReadValues) -> Details | None:
     if not values.words_have_lines:
         return None
     lengths = np.array([len(words) for words in values.words])
@@ -170,7 +170,7 @@ def _long_sentences(values: ReadValues) -> Found | None:
     }
 
 
-def _pieces(values: ReadValues) -> Found | None:
+def _pieces(values: ReadValues) -> Details | None:
     words = [word for each in values.words for word in each]
     pieces = [word for word in words if PIECE.fullmatch(word)]
     if len(pieces) <= _PIECES * len(words):
@@ -178,14 +178,14 @@ def _pieces(values: ReadValues) -> Found | None:
     return {"count": counted(len(pieces), len(words), "word"), "example": shortened(pieces[0])}
 
 
-def _quoted_labels(values: ReadValues) -> Found | None:
+def _quoted_labels(values: ReadValues) -> Details | None:
     labels = list(values.label_counts)
     if values.words or len(labels) < 2 or not all(map(is_quoted, labels)):
         return None
     return {"first": labels[0], "second": labels[1]}
 
 
-def _tags_as_words(values: ReadValues) -> Found | None:
+def _tags_as_words(values: ReadValues) -> Details | None:
     """Words that are tags such as O and B-PER: the columns are the other way round."""
     words = collections.Counter(word for each in values.words for word in each)
     tags = [word for word in words if word == "O" or _TAG.fullmatch(word)]
@@ -194,7 +194,7 @@ def _tags_as_words(values: ReadValues) -> Found | None:
     return {"example": ", ".join(tags[:_FEWEST_NUMBERS])}
 
 
-def _several_tags(values: ReadValues) -> Found | None:
+def _several_tags(values: ReadValues) -> Details | None:
     if not values.words:
         return None
     tags = [tag for tag in values.label_counts if _SEVERAL_TAGS.fullmatch(tag)]
@@ -204,14 +204,14 @@ def _several_tags(values: ReadValues) -> Found | None:
     return {"count": counted(count, len(values.labels), "word"), "example": shortened(tags[0])}
 
 
-def _units(width: Callable[[np.ndarray], np.ndarray]) -> Callable[[ReadValues], Found | None]:
+def _units(width: Callable[[np.ndarray], np.ndarray]) -> Callable[[ReadValues], Details | None]:
     """Make a detector of offsets that count units, `width` of code points, not characters.
 
     Such offsets differ only after the first character of several units. There, entities would
     begin or end inside of words, and would not if the units were counted.
     """
 
-    def find(values: ReadValues) -> Found | None:
+    def find(values: ReadValues) -> Details | None:
         entities = 0
         cut = 0
         still_cut = 0
@@ -266,7 +266,7 @@ _SHIFTS = (
 )
 
 
-def _shifted_offsets(values: ReadValues) -> Found | None:
+def _shifted_offsets(values: ReadValues) -> Details | None:
     """Find offsets that are all off by one or two."""
     counted_ones = 0
     cut = 0

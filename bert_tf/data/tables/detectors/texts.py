@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bert_tf.base.wording import shortened
 from bert_tf.data.tables.cells import value_in_text
-from bert_tf.data.tables.judged import Detector, Found, ReadValues, Severity, counted, spread
+from bert_tf.data.tables.judged import Details, Detector, ReadValues, Severity, counted, spread
 from bert_tf.data.tables.value_forms import is_blob
 
 # Number and share of texts.
@@ -45,7 +45,7 @@ _SHARE_ESCAPED = 0.05
 
 def _in_texts(
     find: Callable[[str], str | None], *, fewest: int, share: float
-) -> Callable[[ReadValues], Found | None]:
+) -> Callable[[ReadValues], Details | None]:
     """Make a detector of columns in whose texts something is found.
 
     Args:
@@ -54,7 +54,7 @@ def _in_texts(
         share: fraction of the texts that it takes, too.
     """
 
-    def look(values: ReadValues) -> Found | None:
+    def look(values: ReadValues) -> Details | None:
         for column, texts in values.texts.items():
             chosen = [texts[row] for row in spread(len(texts))]
             examples = [example for example in map(find, chosen) if example is not None]
