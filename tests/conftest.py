@@ -62,15 +62,16 @@ OPTIONAL_PACKAGES = {"onnx", "onnxruntime", "openvino"}
 NO_BFLOAT16 = "ONEDNN_MAX_CPU_ISA excludes bfloat16"
 NO_OPENVINO = "OpenVINO crashes where ONEDNN_MAX_CPU_ISA excludes bfloat16"
 # Files that take longest run first, in this order, so that no worker is left alone with one.
+# The first one compiles in a fork what commands of the others would compile by themselves.
 LONG_FILES = (
-    "test_whole_chain",
+    "test_pretraining_examples_curated",
     "test_token_ids",
     "test_loop_replicas",
+    "test_whole_chain",
     "test_saved_model_alone",
     "test_processors",
     "test_small_inputs",
     "test_docs",
-    "test_pretraining_examples_curated",
     "test_pretraining_workers",
     "test_pretraining_examples",
     "test_pretraining_examples_interrupted",
