@@ -123,6 +123,17 @@ class Writer:
         lines = [line.rstrip(" ") for line in lines]
         return [lines[0], *(line.lstrip(" ") for line in lines[1:] if line.strip(" "))]
 
+    def justified(self, paragraph: Paragraph, columns: int) -> list[str]:
+        """Wrap a paragraph, and spread blanks until all lines but the last reach the margin."""
+        lines = self.wrapped(paragraph, columns)
+        for number, line in enumerate(lines[:-1]):
+            words = line.split(" ")
+            gaps = [" "] * (len(words) - 1)
+            for _ in range(columns - _columns(line) if gaps else 0):
+                gaps[self.random.randrange(len(gaps))] += " "
+            lines[number] = "".join(itertools.chain(*zip(words, [*gaps, ""], strict=True)))
+        return lines
+
     def clauses(self, paragraph: Paragraph) -> list[str]:
         """Break a paragraph after each comma and sentence, as Markdown's semantic line breaks."""
         lines = []
@@ -270,6 +281,13 @@ def _narrow_book(new: Writer) -> Made:
     return _book(new, 44)
 
 
+def _justified_book(new: Writer) -> Made:
+    """As `nroff` and word processors write text files, with blanks of any width."""
+    document = new.document(40, 40)
+    text = "\n\n".join("\n".join(new.justified(each, 60)) for each in document)
+    return _one(text), ("paragraphs", "file"), [new.sentences(document)]
+
+
 def _indented_book(new: Writer) -> Made:
     """Without blank lines: the first line of a paragraph is indented."""
     documents = [new.document(6, 9) for _ in range(5)]
@@ -395,6 +413,7 @@ LAYOUTS: dict[str, Callable[[Writer], Made]] = {
     "articles in one file": _articles,
     "wrapped at 72": _wide_book,
     "wrapped at 44": _narrow_book,
+    "wrapped, justified": _justified_book,
     "wrapped, indented": _indented_book,
     "<|endoftext|>": _end_of_text,
     "WikiExtractor": _wiki,

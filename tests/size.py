@@ -53,7 +53,7 @@ BUDGETS = {
     "pipeline/examples": Budget(800, 100),
     "pipeline/scoring, pipeline/embedding": Budget(2530, 100),
     "pipeline/jobs": Budget(2520, 100),
-    "pipeline/report, pipeline/trying": Budget(4950, 100),
+    "pipeline/report, pipeline/trying": Budget(4960, 100),
     "pipeline/proposal, pipeline/demo": Budget(1120, 100),
     "pipeline/cli": Budget(1370, 100),
     "bert_tf, pipeline": Budget(58000, 100),

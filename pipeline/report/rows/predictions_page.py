@@ -43,6 +43,7 @@ from pipeline.report.document import REPORT
 # percent.
 _MOST_READ = 200_000
 _NO_LABEL = "(none)"
+_SHOWN_LABELS = 3  # of the probabilities of all labels
 _TRUE = "label"  # beside a predicted one, in predictions of an evaluation
 
 
@@ -292,11 +293,19 @@ def _shown(value: Any) -> str:
             return value
     if isinstance(value, str):
         return value
+    if isinstance(value, dict) and value and all(map(_is_number, value.values())):
+        likeliest = sorted(value, key=lambda name: -value[name])[:_SHOWN_LABELS]
+        more = ", …" if len(value) > len(likeliest) else ""
+        return ", ".join(f"{name} {value[name]:.4g}" for name in likeliest) + more
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         return ", ".join(map(_shown_part, value)) or "-"
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value) or "-"
     return json.dumps(value, ensure_ascii=False)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _shown_part(part: Mapping[str, Any]) -> str:

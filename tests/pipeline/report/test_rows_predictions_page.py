@@ -86,6 +86,13 @@ def test_an_evaluation_tells_wrong_predictions_apart_and_names_the_row_in_its_fi
     assert "wrong" in text and "line 7 id x label a" in text
 
 
+def test_of_many_probabilities_the_highest_are_shown(tmp_path):
+    shares = {"a": 0.125, "b": 0.5, "c": 0.25, "d": 0.0625}
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"predicted_probabilities": shares}))
+    finished(tmp_path, "score")
+    assert "b 0.5, c 0.25, a 0.125, …" in shown(tmp_path)
+
+
 def test_doubtful_labels_look_as_on_the_page_of_their_job(tmp_path):
     (tmp_path / "label_errors.csv").write_text(
         "line,label,label_probability,suggested_label,suggested_probability,text\n"
