@@ -84,7 +84,7 @@ def can_fuse(layer: SelfAttention, query: Any, dropout_key: Any | None) -> bool:
 
 
 def _query_key_value(layer: SelfAttention, hidden: Any, positions: Any | None) -> list[Any]:
-    """Each [batch, tokens, heads, size]; queries of the tokens at `positions` only."""
+    """Return tensors [batch, tokens, heads, size]; queries of the tokens at `positions` only."""
     if positions is None:
         return _heads(layer, layer.query_key_value(hidden), 3)
     of_positions = gather_positions(hidden, positions)
@@ -93,14 +93,14 @@ def _query_key_value(layer: SelfAttention, hidden: Any, positions: Any | None) -
 
 
 def _heads(layer: SelfAttention, projected: Any, parts: int) -> list[Any]:
-    """[batch, tokens, parts x hidden] to `parts` of [batch, tokens, heads, size]."""
+    """Split [batch, tokens, parts x hidden] to `parts` of [batch, tokens, heads, size]."""
     rows, tokens, width = ops.shape(projected)
     size = width // (parts * layer.num_heads)
     return tf.unstack(tf.reshape(projected, [rows, tokens, parts, layer.num_heads, size]), axis=2)
 
 
 def _fused_context(query: Any, key: Any, value: Any, mask: AttentionMask) -> Any:
-    """[batch, queries, heads, size]; lengths are cheaper than a bias, which must be read."""
+    """Return [batch, queries, heads, size]; lengths are cheaper than a bias, which must be read."""
     if mask.lengths is not None:
         return cudnn.attention(query, key, value, lengths=mask.lengths)
     bias = tf.cast(tf.maximum(mask.bias, cudnn.HIDDEN_KEY), query.dtype)
@@ -115,7 +115,7 @@ def _plain_context(
     mask: AttentionMask,
     dropout_key: Any | None,
 ) -> Any:
-    """[batch, queries, heads, size], with dropout; scores are written to memory once."""
+    """Return [batch, queries, heads, size], with dropout; scores are written to memory once."""
     scaled = query * tf.cast(query.shape[-1] ** -0.5, query.dtype)
     query, key, value = (tf.transpose(each, [0, 2, 1, 3]) for each in (scaled, key, value))
     scores = tf.matmul(query, key, transpose_b=True)
@@ -126,7 +126,7 @@ def _plain_context(
 
 
 def _probabilities(scores: Any, bias: Any | None, keep: Any | None, rate: float) -> Any:
-    """Softmax and dropout, without a float32 tensor as large as the scores in memory.
+    """Compute softmax and dropout, without a float32 tensor as large as the scores in memory.
 
     Statistics are float32. What is kept for the gradient has the dtype of the scores, and terms of
     a sum are computed where the sum is, so XLA fuses each pass into one kernel.

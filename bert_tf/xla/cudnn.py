@@ -110,11 +110,11 @@ class AttentionShape:
         return self.size**-0.5
 
     def tokens(self, count: int) -> str:
-        """Type of queries, keys, values and outputs at both ends of a module."""
+        """Return the type of queries, keys, values and outputs at both ends of a module."""
         return f"tensor<{self.batch}x{count}x{self.heads}x{self.size}x{self.element_type}>"
 
     def heads_first(self, count: int) -> str:
-        """Type of what a call returns."""
+        """Return the type of a call's results."""
         return f"tensor<{self.batch}x{self.heads}x{count}x{self.size}x{self.element_type}>"
 
     @property
@@ -185,14 +185,18 @@ def _in_even_sizes(
 
 
 def _lengths_of_both(lengths: tf.Tensor, shape: AttentionShape) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lengths of queries and keys, int32 [batch] each."""
+    """Return lengths of queries and keys, int32 [batch] each."""
     return tf.fill([shape.batch], shape.queries), tf.maximum(lengths, 1)
 
 
 def _forward(
     shape: AttentionShape, query: Any, key: Any, value: Any, mask: tuple[Any, ...]
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Output [batch, queries, heads, size] and statistics float32 [batch, heads, queries]."""
+    """Compute attention.
+
+    Returns:
+        The output [batch, queries, heads, size], and statistics float32 [batch, heads, queries].
+    """
     output, statistics = _call_module(
         (query, key, value, *mask),
         forward_module(shape),
@@ -208,7 +212,7 @@ def _backward(
     upstream: Any,
     mask: tuple[Any, ...],
 ) -> list[tf.Tensor]:
-    """Gradients of query, key and value, in their shapes and dtypes."""
+    """Return gradients of query, key and value, in their shapes and dtypes."""
     output, statistics = results
     upstream = tf.cast(upstream, output.dtype)
     # cuDNN computes the scores again, so it takes the bias once more, before the output.
@@ -317,7 +321,7 @@ def _row_major(tensor_type: str) -> str:
 
 
 def _backend_config(shape: AttentionShape, *, is_backward: bool) -> dict[str, Any]:
-    """XLA's description of the call (xla/service/gpu/backend_configs.proto)."""
+    """Return XLA's description of the call (xla/service/gpu/backend_configs.proto)."""
     config: dict[str, Any] = {
         "algorithm": _ALGORITHM,
         "fmha_scale": shape.scale,

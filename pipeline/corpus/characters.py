@@ -138,7 +138,7 @@ def cleaning_table(*, controls: bool = True, whitespace: bool = True) -> np.ndar
 
 @functools.cache
 def sentence_table() -> np.ndarray:
-    """uint8 [NUM_CODE_POINTS]: the class of each code point, OTHER to GREEK_QUESTION."""
+    """Return the class of each code point, OTHER to GREEK_QUESTION; uint8 [NUM_CODE_POINTS]."""
 
     def kind_of(character: str, category: str) -> int:
         if ord(character) in _UNUSED_CASE:
@@ -192,7 +192,7 @@ def decode(data, position):
 
 @numba.njit(cache=True, inline="always")
 def valid_width(data, position, stop):
-    """Bytes of the UTF-8 character at a position, 0 if it is not valid (RFC 3629)."""
+    """Return the bytes of the UTF-8 character at a position, 0 if it is not valid (RFC 3629)."""
     lead = np.int64(data[position])
     if lead < 0x80:
         return 1

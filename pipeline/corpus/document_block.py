@@ -125,7 +125,7 @@ def join_blocks(blocks: list[DocumentBlock]) -> DocumentBlock:
 
 
 def offsets_and_data(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Read-only buffers of an Arrow string array: offsets (int32 [texts + 1]) and bytes (uint8)."""
+    """Return views of an Arrow string array: offsets (int32 [texts + 1]) and bytes (uint8)."""
     if not len(texts):
         return np.zeros(1, np.int32), np.frombuffer(b"", np.uint8)
     offsets = np.frombuffer(texts.buffers()[1], np.int32)
@@ -134,7 +134,7 @@ def offsets_and_data(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def document_hashes(block: DocumentBlock) -> np.ndarray:
-    """uint64 [documents]: a hash of each document's sentences and the borders between them.
+    """Return a hash of each document's sentences and their borders, uint64 [documents].
 
     The function must not change: held-out documents and the random choices of later jobs depend on
     it.
@@ -176,7 +176,7 @@ def _hash(data, offsets, document_offsets):
 
 @numba.njit(cache=True, nogil=True)
 def hash_ranges(data, starts, stops):
-    """FNV-1a of bytes, uint64 [ranges]."""
+    """Return FNV-1a hashes of ranges of bytes, uint64 [ranges]."""
     hashes = np.empty(len(starts), np.uint64)
     for place in range(len(starts)):
         hashes[place] = fnv1a(data, starts[place], stops[place])

@@ -79,7 +79,7 @@ class CleanLines:
     def take(
         self, starts: np.ndarray, lengths: np.ndarray, lines: np.ndarray | slice
     ) -> CleanLines:
-        """Lines of parts of the data, each of which a space follows, and the lines they are of."""
+        """Take parts of the data as lines; each has a space after it, and its place in `lines`."""
         return CleanLines(
             data=take_ranges(self.data, starts, lengths + 1),
             offsets=offsets_of(lengths + 1),
@@ -134,7 +134,7 @@ def find_rules(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.nd
 
 @functools.cache
 def _ruling_table() -> np.ndarray:
-    """uint8 [NUM_CODE_POINTS]: how many in a row make a line of nothing else drawn; 0 for text."""
+    """Return how many of a character make a drawn line, 0 for text; uint8 [NUM_CODE_POINTS]."""
     table: np.ndarray = np.zeros(NUM_CODE_POINTS, np.uint8)
     table[_BOXES.start : _BOXES.stop] = _FEWEST_MARKS
     table[[*map(ord, _RULING)]] = _FEWEST_MARKS
@@ -220,7 +220,7 @@ def _clean(data, starts, stops, table):
 
 
 def compose(texts: pa.Array) -> pa.Array:
-    """Brings texts without line feeds into NFC; only those that may need it take time."""
+    """Bring texts without line feeds into NFC; only those that may need it take time."""
     offsets, data = offsets_and_data(texts)
     may_change = _find_uncomposed(data, offsets, cleaning_table())
     if not may_change.any():

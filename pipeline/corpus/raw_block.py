@@ -45,7 +45,7 @@ class Texts:
 
 
 def lines_of(data: bytes, first_line: int) -> Texts:
-    """Cuts text at line feeds only (a CR before one is white space)."""
+    """Cut text at line feeds only (a CR before one is white space)."""
     characters = np.frombuffer(data, np.uint8)
     feeds = np.flatnonzero(characters == ord("\n"))
     starts = np.concatenate([np.zeros(1, np.int64), feeds + 1])

@@ -170,7 +170,7 @@ def _read_group(group: ReadGroup, block_bytes: int) -> Iterator[DocumentBlock]:
 
 
 def plan_reading(task: ReadTask, block_bytes: int) -> Iterator[ReadTask]:
-    """Cuts a file into tasks of whole documents, where its format and compression allow it."""
+    """Cut a file into tasks of whole documents, where its format and compression allow it."""
     location = task.location
     reader = task.reader.resolved(location)
     for split in reader.splits(location, block_bytes):

@@ -170,7 +170,7 @@ class ReportCorpus(beam.PTransform):
 
 
 def report_corpus_lines(report: CorpusReport, duplicates: str) -> Iterator[str]:
-    """Lines for the user on omissions, and on copies that `--duplicates` could drop."""
+    """Report omissions, and copies that `--duplicates` could drop, as lines for the user."""
     for what, reasons in (
         ("dropped", report.dropped),
         ("lines dropped", report.dropped_lines),
@@ -201,7 +201,7 @@ def read_report(folder: str) -> CorpusReport:
 
 
 def read_tallies(folder: str) -> dict[str, int]:
-    """Documents by kind and name; of each kind, the most frequent names."""
+    """Return documents by kind and name; of each kind, the most frequent names."""
     return most_frequent(sum_counts(share["tallies"] for share in _read_shares(folder)))
 
 

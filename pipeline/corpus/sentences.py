@@ -369,7 +369,7 @@ def _begins_quote(data, position, stop, table):
 
 @numba.njit(cache=True)
 def _next_beginning(data, position, stop, table):
-    """Position after spaces, quotes, brackets and dashes, and its class (SPACE at the end)."""
+    """Return the place after spaces, quotes, brackets and dashes, and its class (or SPACE)."""
     while position < stop:
         kind, width = _kind(data, position, table)
         if kind < SPACE or kind > DASH or kind in (TERMINATOR, WIDE_TERMINATOR):
@@ -519,7 +519,7 @@ def make_splitter(name: str, language: str) -> SentenceSplitter | None:
 def _split_by_sentencex(
     language: str, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """By Wikimedia's library; unknown languages fall back on a related one or on English."""
+    """Split by Wikimedia's library; unknown languages fall back on a related one or on English."""
     from sentencex import segment
 
     sentence_starts: list[int] = []

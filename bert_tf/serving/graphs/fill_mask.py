@@ -314,8 +314,11 @@ class MaskFiller(MaskedLMModule):
         }
 
     def _words(self, masked: MaskedTexts, batch_tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Numbers, int32, and scores, float32, of each predicted mask's best words: [predicted
-        masks, top_k]."""
+        """Return numbers and scores of the best words of each predicted mask.
+
+        Returns:
+            Numbers in all groups, int32, and scores, float32: [predicted masks, top_k] each.
+        """
         words_of_groups = [self._words_of(group, masked, batch_tokens) for group in self._groups]
         numbers = tf.concat([each[0] for each in words_of_groups], axis=1)
         scores, places = tf.math.top_k(
@@ -359,7 +362,7 @@ class MaskFiller(MaskedLMModule):
     def _candidates(
         self, masked: MaskedTexts, batch_tokens: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Ids, int32, and probabilities, float32, of each predicted mask's best tokens:
+        """Return ids, int32, and probabilities, float32, of each predicted mask's best tokens:
         [predicted masks, top_k]."""
         rows, places = mask_rows(
             masked, max_seq_length=self.max_seq_length, tokenizer=self.tokenizer

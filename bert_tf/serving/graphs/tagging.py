@@ -57,7 +57,7 @@ class GraphWords(NamedTuple):
 def graph_words(
     tokenizer: WordPieceTokenizer, texts: tf.Tensor, *, max_seq_length: int, stride: int
 ) -> GraphWords:
-    """Tokenizes texts and cuts them into windows; see the task's `encode_words`."""
+    """Tokenize texts and cut them into windows; see the task's `encode_words`."""
     tokens, starts, ends = tokenizer.tokenize_with_offsets(texts)
     capacity = max_seq_length - _SPECIALS
     step = min(stride, capacity)
@@ -107,7 +107,7 @@ def _window_rows(
     capacity: int,
     step: int,
 ) -> tf.RaggedTensor:
-    """`[CLS] window [SEP]` of every window, ragged int32 [windows, (tokens)]."""
+    """Return `[CLS] window [SEP]` of every window, ragged int32 [windows, (tokens)]."""
     text = tf.repeat(tf.range(tf.size(counts)), counts)
     start = tf.ragged.range(counts).flat_values * step
     length = tf.minimum(capacity, tf.gather(lengths, text) - start)
@@ -177,11 +177,14 @@ class EntityWriter:
     def outputs(
         self, texts: tf.Tensor, words: GraphWords, tags: tf.Tensor, probabilities: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """`predicted_entities` and `predicted_tags` (string), `mean_score` (float32), all [n].
+        """Make the columns of predictions.
 
         Args:
             texts, words: UTF-8 string [n], and their words.
             tags, probabilities: int32 and float32 [words], numbers of labels.
+
+        Returns:
+            `predicted_entities` and `predicted_tags` (string), `mean_score` (float32), all [n].
         """
         rows = tf.size(texts)
         words, tags, probabilities = self.joined(texts, words, tags, probabilities)

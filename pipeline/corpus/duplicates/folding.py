@@ -123,7 +123,7 @@ def fold_block(block: DocumentBlock) -> FoldedBlock:
 
 @numba.njit(cache=True)
 def _width_of_note(data, position, stop):
-    """Bytes of a note's number or letter, `[3]`, or a character reference; else 1."""
+    """Return the bytes of a note's number or letter, `[3]`, or a character reference; else 1."""
     is_note = data[position] == _NOTE_BEGIN
     if is_note and position + 2 < stop and data[position + 2] == _NOTE_END:
         is_letter = 97 <= data[position + 1] | 32 <= 122

@@ -154,7 +154,7 @@ def has_evidence(breaks, marked_breaks, short_lines, short_by_chance):
 
 @functools.cache
 def _unbroken_table() -> np.ndarray:
-    """uint8 [NUM_CODE_POINTS]: columns that may not be broken; 0 for scripts with spaces."""
+    """Return columns that may not be broken, 0 for scripts with spaces; uint8 [NUM_CODE_POINTS]."""
     table: np.ndarray = np.zeros(NUM_CODE_POINTS, np.uint8)
     for bounds in (*WITHOUT_SPACES, _TIBETAN):
         table[bounds[0] : bounds[-1] + 1] = UNBROKEN_WORD
@@ -164,7 +164,7 @@ def _unbroken_table() -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _measure(data, starts, stops, table, unbroken):
-    """Columns of lines and first words, and whether a mark ends and lower case begins lines."""
+    """Measure columns of lines and first words, and tell marks at their ends and lower case."""
     count = len(starts)
     widths = np.zeros(count, np.int64)
     is_ended = np.zeros(count, np.bool_)

@@ -105,7 +105,7 @@ def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, byte
 
 @numba.njit(cache=True, nogil=True)
 def _scan(data, window):
-    """Bits where marks begin (negative before `data`), and the last eight bytes for a next call."""
+    """Return bits where marks begin (negative before `data`), and eight bytes for the next call."""
     capacity = 8 * len(data) // _LEAST_MARK_DISTANCE + 2
     bits = np.empty(capacity, np.int64)
     are_ends = np.empty(capacity, np.bool_)
@@ -123,7 +123,7 @@ def _scan(data, window):
 
 
 def _decompress(data: bytes, start: int, stop: int) -> bytes | None:
-    """Uncompressed bytes of a block, from bit `start` to `stop`; None if it is damaged."""
+    """Decompress a block, from bit `start` to `stop`; return None if it is damaged."""
     last = -(-stop // 8)
     block = int.from_bytes(data[start // 8 : last], "big") >> (8 * last - stop)
     length = stop - start

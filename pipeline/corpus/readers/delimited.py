@@ -69,7 +69,7 @@ class DelimitedReader(ChunkReader):
         return int(records.starts[last]) if last else 0
 
     def count_lines(self, data: bytes, stop: int) -> int:
-        """In CSV a CR without LF ends a line, too."""
+        """Count line ends; in CSV a CR without LF is one, too."""
         if not self.header.has_quotes:
             return data.count(b"\n", 0, stop)
         return count_line_ends(np.frombuffer(data, np.uint8, stop))

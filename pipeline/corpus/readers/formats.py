@@ -65,13 +65,13 @@ class Reader(Protocol):
         """
 
     def splits(self, path: str, block_bytes: int) -> Iterator[Split]:
-        """Cuts a file into splits that workers read on their own."""
+        """Cut a file into splits that workers read on their own."""
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
         """Read the documents of a split; what cannot be read goes to the rejects."""
 
     def whole_size(self, path: str, stored_bytes: int) -> float:
-        """Estimates uncompressed bytes (Parquet: of its texts), the sum of `RawBlock.size`."""
+        """Estimate uncompressed bytes (Parquet: of its texts), the sum of `RawBlock.size`."""
 
 
 def make_reader(

@@ -166,7 +166,7 @@ def _answer(extract: Callable[[str], str], page: bytes, charset: str) -> bytes:
 
 
 def main(name: str, memory_bytes: str, cpu_seconds: str, connection: str) -> None:
-    """Answers batches of pages, each with the encoding that HTTP names, page by page."""
+    """Answer batches of pages, each with the encoding that HTTP names, page by page."""
     extract = load_extractor(name)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":

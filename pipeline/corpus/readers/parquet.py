@@ -83,7 +83,7 @@ class ParquetReader:
             return float(sum(self._group_bytes(file, each) for each in range(file.num_row_groups)))
 
     def _group_bytes(self, file: pq.ParquetFile, group: int) -> int:
-        """Bytes of the column in a row group before compression, as encoded."""
+        """Return the bytes of the column in a row group before compression, as encoded."""
         metadata = file.metadata.row_group(group)
         columns = (metadata.column(place) for place in range(metadata.num_columns))
         return sum(

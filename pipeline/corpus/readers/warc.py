@@ -328,7 +328,7 @@ def _after_line_ends(data: bytes, place: int) -> int:
 
 
 def _measure(data: bytes, begin: int, longest: int, *, is_end: bool) -> tuple[int, int, str]:
-    """Where a record's content begins and ends, negative if that is unknown, and its fault."""
+    """Return where a record's content begins and ends, negative if unknown, and its fault."""
     head = _HEAD_END.search(data, begin, begin + _MOST_HEAD_BYTES)
     if head is None:
         is_broken = is_end or len(data) >= begin + _MOST_HEAD_BYTES

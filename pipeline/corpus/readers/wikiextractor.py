@@ -82,7 +82,7 @@ def _plain(title: bytes) -> bytes:
 
 
 def _unescaped(text: bytes) -> bytes:
-    """Undoes `--html-safe`, the default."""
+    """Undo `--html-safe`, the default."""
     for escaped, plain in ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&amp;", b"&")):
         text = text.replace(escaped, plain)
     return text

@@ -61,7 +61,7 @@ def _conversion(_: str, values: list[str]) -> str:
 
 
 def _formatted(name: str, values: list[str], *, thousands: str) -> str:
-    """`{{formatnum:1234567.8}}`; with R without separators, with NOSEP as it is."""
+    """Render `{{formatnum:1234567.8}}`; with R without separators, with NOSEP as it is."""
     number = name[len(_FORMATNUM) :].strip()
     how = values[0].strip().upper() if values else ""
     if how == "R":
@@ -103,7 +103,7 @@ def thousands_of(language: str) -> str:
 
 
 def shown_part(name: str, thousands: str) -> Show | None:
-    """How to show the template of a name as written (of `formatnum` with its number), or None."""
+    """Return the renderer of a template by its name (of `formatnum` with its number), or None."""
     folded = name.lower()
     if folded.startswith(_FORMATNUM):
         return functools.partial(_formatted, thousands=thousands)

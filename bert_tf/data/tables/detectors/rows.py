@@ -80,7 +80,7 @@ def _listed_labels(values: ReadValues) -> Details | None:
 
 
 def _halves_of_lists(values: ReadValues) -> Details | None:
-    """Labels that only open brackets or quotes, beside labels that only close them."""
+    """Find labels that only open brackets or quotes, beside labels that only close them."""
     opening = [label for label in values.label_counts if _is_half(label, is_first=True)]
     closing = [label for label in values.label_counts if _is_half(label, is_first=False)]
     halves = len(opening) + len(closing)
@@ -112,7 +112,7 @@ def _numbered_tags(values: ReadValues) -> Details | None:
 
 
 def _listed_words(values: ReadValues) -> Details | None:
-    """Words with the marks of a list around them: `('anna',` and `'oslo')`."""
+    """Find words with the marks of a list around them: `('anna',` and `'oslo')`."""
     sentences = [words for words in values.words if len(words) > 1]
     lists = [words for words in sentences if _is_list(words)]
     if len(lists) > _ROWS_OF_LISTS * len(sentences):
@@ -186,7 +186,7 @@ def _quoted_labels(values: ReadValues) -> Details | None:
 
 
 def _tags_as_words(values: ReadValues) -> Details | None:
-    """Words that are tags such as O and B-PER: the columns are the other way round."""
+    """Find words that are tags such as O and B-PER: the columns are the other way round."""
     words = collections.Counter(word for each in values.words for word in each)
     tags = [word for word in words if word == "O" or _TAG.fullmatch(word)]
     if len(tags) < 2 or sum(words[tag] for tag in tags) < _TAGS_AS_WORDS * words.total():
