@@ -40,6 +40,7 @@ _MASKED_LM_HEAD = "cls.predictions."
 _DECODER = f"{_MASKED_LM_HEAD}decoder.weight"
 _TIED_BIASES = (f"{_MASKED_LM_HEAD}decoder.bias", f"{_MASKED_LM_HEAD}bias")
 _NARROW_TYPES = ("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3", "F4")
+_SMALL_INTEGERS = ("I8", "U8")  # of quantized weights; buffers may have them, too
 # Files of `save_pretrained(variant=…)`: model.fp16.safetensors.
 _VARIANT = re.compile(r"(model|pytorch_model)\.(\w+)\.(safetensors|bin)")
 # Most folders and files that a message names.
@@ -194,7 +195,9 @@ class FolderTensors(Mapping[str, np.ndarray]):
             for name in file.keys():  # noqa: SIM118  the file is not a mapping
                 # Old folders contain the buffer `position_ids` of integers, which is not a weight.
                 part = file.get_slice(name)
-                if part.get_dtype() in _NARROW_TYPES:
+                is_narrow = part.get_dtype() in _NARROW_TYPES
+                is_quantized = part.get_dtype() in _SMALL_INTEGERS and name.endswith(".weight")
+                if is_narrow or is_quantized:
                     raise UsageError(
                         f"{path}: {name} has the type {part.get_dtype()}, numbers of 8 or fewer "
                         "bits, which need scales that no file of BERT's has; save the model in "

@@ -43,20 +43,23 @@ def parts_of(value):
             waiting += [*part, *part.values()] if isinstance(part, dict) else part
 
 
-@pytest.mark.parametrize("kind", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+@pytest.mark.parametrize("kind", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8])
 def test_numbers_of_8_bits_are_named(tmp_path, kind):
     path = tmp_path / "model.safetensors"
     numbers = np.ones(4, kind)
+    names = {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "int8": "I8"}
     header = {
         "bert.pooler.dense.weight": {
-            "dtype": {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}[numbers.dtype.name],
+            "dtype": names[numbers.dtype.name],
             "shape": [4],
             "data_offsets": [0, 4],
         }
     }
     head = json.dumps(header).encode()
     path.write_bytes(len(head).to_bytes(8, "little") + head + numbers.tobytes())
-    with pytest.raises(UsageError, match=r"bert\.pooler\.dense\.weight has the type F8_E\dM\d, "):
+    with pytest.raises(
+        UsageError, match=r"bert\.pooler\.dense\.weight has the type (F8_E\dM\d|I8), "
+    ):
         FolderTensors(tmp_path)
 
 

@@ -290,6 +290,9 @@ def _has_row_names(data: np.ndarray, header: Records, stream: RecordStream, deli
         or (records.faults != RecordFault.SOUND).any()
     ):
         return False
+    last = records.offsets[1:] - 1
+    if (records.field_stops[last] == records.field_starts[last]).all():
+        return False  # lines that end with a separator
     copied, offsets = field_bytes(data, records, records.offsets[:-1])
     names = _strings(copied, np.diff(offsets)) or []
     if names == [str(number) for number in range(1, len(names) + 1)]:

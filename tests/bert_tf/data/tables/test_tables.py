@@ -463,6 +463,12 @@ def test_a_comma_too_many_in_every_row_is_no_name(tmp_path):
         read_table(_written(tmp_path / "a.csv", content), text_columns=["text", "label"])
 
 
+def test_a_separator_at_the_end_of_lines_is_no_cell(tmp_path):
+    path = _written(tmp_path / "a.csv", b"text,label\n1,x,\n2,y,\n")
+    table = read_table(path, text_columns=["text", "label"])
+    assert table.columns == {"text": ["1", "2"], "label": ["x", "y"]}
+
+
 def test_columns_that_blanks_separate_are_told(tmp_path):
     path = _written(tmp_path / "a.csv", b'"text" "label"\n"1" "a" "x"\n')
     with pytest.raises(
