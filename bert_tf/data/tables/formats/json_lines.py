@@ -88,6 +88,8 @@ def _check_is_row(path: str | Path, only: dict[str, Any]) -> None:
     pandas = "df.to_json(path, orient='records', lines=True)"
     if only.keys() in (_SPLIT_TABLE, _TABLE_WITH_SCHEMA):
         what, remedy = "a table of pandas", f"pandas writes these by {pandas}"
+    elif _has_lists_of_texts(only):
+        what, remedy = "a table by columns", f"pandas.DataFrame(json.load(file)) and then {pandas}"
     elif len(only) < 2 or not all(isinstance(each, dict) for each in only.values()):
         return
     elif _has_columns(only):
@@ -96,6 +98,22 @@ def _check_is_row(path: str | Path, only: dict[str, Any]) -> None:
         what = "rows by their keys"
         remedy = f"jq -c '.[]' makes them, and pandas writes them by {pandas}"
     raise InputError(f"{path}: is one JSON object, {what}; expected an object per line ({remedy})")
+
+
+def _has_lists_of_texts(only: dict[str, Any]) -> bool:
+    """Whether all values are lists of one length, one of them texts of several words.
+
+    A sentence has lists, too: of its words and tags.
+    """
+    columns = list(only.values())
+    if len(columns) < 2 or not all(isinstance(each, list) for each in columns):
+        return False
+    length = len(columns[0])
+    if length < 2 or any(len(each) != length for each in columns):
+        return False
+    return any(
+        all(isinstance(cell, str) and " " in cell.strip() for cell in each) for each in columns
+    )
 
 
 def _has_columns(table: dict[str, dict[str, Any]]) -> bool:
@@ -125,8 +143,13 @@ def check_first_line(path: str | Path, line: str) -> None:
         path: named in the error.
         line: the first line that is not blank, without blanks around it.
     """
-    is_list_of_objects = line[:1] == "[" and line[1:].lstrip(JSON_BLANKS)[:1] == "{"
-    if line in ("{", "[") or is_list_of_objects:
+    inside = line[1:].lstrip(JSON_BLANKS) if line[:1] == "[" else ""
+    if inside[:1] == "[":
+        raise InputError(
+            f"{path}: is one JSON list of lists, whose columns have no names; expected an object "
+            "per line (in CSV, such rows are read with --no-header)"
+        )
+    if line in ("{", "[") or inside[:1] == "{":
         raise InputError(
             f"{path}: is one JSON {'list' if line[0] == '[' else 'value over many lines'}; "
             "expected an object per line (jq -c '.[]' makes them from a list)"

@@ -105,3 +105,30 @@ def test_a_single_row_with_objects_is_a_row(tmp_path, row):
 def test_values_of_mongodb_are_what_they_stand_for(written, value):
     row = parse_object(f'{{"a": {written}, "b": [{written}]}}')
     assert row == {"a": value, "b": [value]}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (
+            '[["a b", "x"], ["c d", "y"]]\n',
+            "is one JSON list of lists, whose columns have no names",
+        ),
+        (
+            '{"text": ["a b", "c d"], "label": ["x", "y"]}\n',
+            "is one JSON object, a table by columns",
+        ),
+    ],
+)
+def test_a_table_in_one_value_is_told(tmp_path, content, expected):
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=expected):
+        list(read_json_rows(path, PLAIN))
+
+
+def test_a_sentence_of_words_and_tags_is_a_row(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"tokens": ["in", "Rome"], "tags": ["O", "B"]}\n')
+    ((_, _, row),) = read_json_rows(path, PLAIN)
+    assert row["tokens"] == ["in", "Rome"]
