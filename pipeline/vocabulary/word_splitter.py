@@ -64,7 +64,7 @@ def word_tables(lowercase: Lowercase) -> WordTables:
         is_ascii_symbol = "\x20" < character < "\x7f" and not character.isalnum()
         return ALONE if is_ascii_symbol or category[0] == "P" else WORD
 
-    actions = code_point_table(action_of, WORD)
+    actions = code_point_table(action_of, WORD, caseless=WORD)
     for first, last in IDEOGRAPHS:
         actions[first : last + 1] = ALONE
     actions[0] = DROPPED

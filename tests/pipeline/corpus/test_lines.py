@@ -8,14 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bert_tf.data.text.casing import KEEP_ACCENTS
+from pipeline.corpus import characters
 from pipeline.corpus.characters import (
     BLANK,
     COMPOSE,
     NUM_CODE_POINTS,
     cleaning_table,
-    code_point_table,
+    sentence_table,
 )
 from pipeline.corpus.lines import clean_lines, compose
+from pipeline.vocabulary.word_splitter import word_tables
 
 
 def clean(lines):
@@ -59,23 +62,25 @@ def test_compose_gives_nfc(texts):
 
 
 @pytest.mark.slow
-def test_a_table_has_the_kind_of_every_character():
-    """Also in the ranges of which only the first character is looked at, in any Unicode version."""
+def test_blocks_of_letters_without_case_are_as_if_each_was_looked_at(monkeypatch):
+    def tables():
+        functions = (cleaning_table, sentence_table, word_tables)
+        for function in functions:
+            function.cache_clear()
+        cleaning = [
+            cleaning_table(controls=controls, whitespace=whitespace)
+            for controls in (True, False)
+            for whitespace in (True, False)
+        ]
+        actions = [word_tables(casing).actions for casing in (True, KEEP_ACCENTS, False)]
+        return [*cleaning, sentence_table(), *actions]
 
-    def kind_of(character, category):
-        is_letter = category in ("Lo", "Cn")
-        kinds = ("letter" if is_letter else category, character.isspace(), character.isupper())
-        kinds += (character.islower(), unicodedata.is_normalized("NFC", character))
-        return hash(kinds) % 2**31
-
-    default = kind_of("\U000e1000", "Cn")
-    table = code_point_table(kind_of, default, np.int64)
-    private_use = range(0xF0000, NUM_CODE_POINTS)
-    expected = [
-        default if point in private_use else kind_of(chr(point), unicodedata.category(chr(point)))
-        for point in range(NUM_CODE_POINTS)
-    ]
-    np.testing.assert_array_equal(table, expected)
+    shortened = tables()
+    monkeypatch.setattr(characters, "_CASELESS_RANGES", ())
+    characters._other_code_points.cache_clear()
+    for mine, expected in zip(shortened, tables(), strict=True):
+        np.testing.assert_array_equal(mine, expected)
+    characters._other_code_points.cache_clear()
 
 
 @pytest.mark.slow

@@ -36,6 +36,9 @@ def test_case_spacing_and_punctuation_do_not_matter(block_of, left, right):
         (["resume"], ["résumé"]),
         (["..."], ["!!!"]),
         (["a"], ["a a"]),
+        (["二十年"], ["三百人"]),
+        (["각 한"], ["힣 글"]),
+        (["𗀀"], ["𗀁"]),
     ],
 )
 def test_letters_and_their_order_do(block_of, left, right):
