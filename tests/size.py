@@ -46,7 +46,7 @@ BUDGETS = {
     "bert_tf/engines, bert_tf/embeddings, bert_tf/export": Budget(2180, 100),
     "pipeline/beam": Budget(1340, 100),
     "pipeline/outputs": Budget(1250, 100),
-    "pipeline/corpus": Budget(4700, 100),
+    "pipeline/corpus": Budget(4710, 100),
     "pipeline/corpus/layout": Budget(735, 100),
     "pipeline/corpus/curation": Budget(1310, 100),
     "pipeline/vocabulary": Budget(930, 100),
