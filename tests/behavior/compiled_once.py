@@ -25,6 +25,7 @@ def compile_once() -> Callable[[], None]:
 
     folder = Path(tempfile.mkdtemp(prefix="compiled-once-"))
     compile_now = Dispatcher.compile
+    held: set[str] = set()  # by this process; another type of the same function may be needed
 
     @functools.wraps(compile_now)
     def compile_or_load(self: Any, signature: Any) -> Any:
@@ -33,9 +34,16 @@ def compile_once() -> Callable[[], None]:
         function = self.py_func
         name = f"{function.__module__}.{function.__qualname__}"
         # Numba's lock first: another thread may hold it, and wait for this file in turn.
-        with global_compiler_lock, (folder / name).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            return compile_now(self, signature)
+        with global_compiler_lock:
+            if name in held:
+                return compile_now(self, signature)
+            held.add(name)
+            try:
+                with (folder / name).open("w") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                    return compile_now(self, signature)
+            finally:
+                held.discard(name)
 
     Dispatcher.compile = compile_or_load
     return functools.partial(shutil.rmtree, folder, ignore_errors=True)

@@ -8,7 +8,7 @@ from pipeline.beam import stored_path
 
 SCHEMES = ("memory", "folders")
 # An operation in the middle of a small job; `test_job_remote.py` tries all of a smaller one.
-FAULTY = [("write", 12), ("close", 9), ("copy", 6), ("delete", 5)]
+FAULTY = [("write", 12), ("copy", 6)]
 
 
 def local_files(folder: Path) -> dict[str, bytes]:

@@ -257,8 +257,7 @@ def damage(path, records, *, is_flipped):
     path.write_bytes(bytes(content) + (b"" if is_flipped else encoded(records, LENGTH + 1)))
 
 
-@pytest.mark.parametrize("is_flipped", [True, False])
-@pytest.mark.parametrize("shard", ["eval-0", "train-0"])
+@pytest.mark.parametrize(("shard", "is_flipped"), [("eval-0", True), ("train-0", False)])
 def test_the_shard_and_record_that_cannot_be_read_are_named(
     shard, is_flipped, model_config, tmp_path
 ):
