@@ -169,7 +169,7 @@ def exported_kind(factory: pytest.TempPathFactory, kind: str) -> Path:
     def make(path: Path) -> None:
         trained = load_trained_model(read_model_directory(write_kind(path, kind)))
         # That takes half of the time; what each kind answers is compared in the tests of engines.
-        with mock.patch.multiple(saved_model, largest_difference=equal, ids_difference=equal):
+        with mock.patch.object(saved_model, "largest_difference", equal):
             saved_model.write_saved_model(trained, path)
 
     return made_once(factory, f"export-{kind}", make)

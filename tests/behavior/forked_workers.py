@@ -1,6 +1,8 @@
 """Worker processes of Beam that are forks of the tests, in which nothing is imported again.
 
-`tests/pipeline/beam/test_runner.py` and the commands of `tests/end_to_end` start real ones.
+Forks hash texts alike, so an output that depends on the order of a set is not found with them.
+`tests/pipeline/beam/test_runner.py`, the commands of `tests/end_to_end`, and the tests that hold
+the promises of `docs/reproducibility.md` start real ones.
 """
 
 from __future__ import annotations

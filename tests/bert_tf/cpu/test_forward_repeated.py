@@ -67,7 +67,12 @@ def numbers(graph, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "training", "frozen"),
-    [("float32", True, 0), ("float32", False, 0), ("mixed_bfloat16", True, 1)],
+    [
+        ("float32", True, 0),
+        ("float32", False, 0),
+        ("float32", True, 1),
+        ("mixed_bfloat16", True, 0),
+    ],
 )
 def test_outputs_and_gradients_are_those_of_blocks_traced_each(policy, training, frozen):
     """There and back, in each block four products, attention's two and about ten operations."""

@@ -101,9 +101,10 @@ print(json.dumps([lacking, found]))
 """
 
 CONTEXT = "🎈 the river runs north"
-# Of every shape of inputs and outputs: JSON of tags, two texts, lists of texts, windows, [MASK].
+# Of every shape of inputs and outputs: JSON of tags, two texts, lists of texts, windows, [MASK],
+# likelihoods, vectors.
 # `test_saved_model_requests` asks the models of all tasks, beside this package.
-ALONE = ("tagger", "answerer", "chooser", "multi_labeler", "filler")
+ALONE = ("tagger", "answerer", "chooser", "multi_labeler", "filler", "judge", "comparer")
 
 
 def run_alone(script, *arguments, forbidden=("keras_hub", "bert_tf", "pipeline")):
@@ -134,9 +135,8 @@ def with_ids(all_kinds, tmp_path_factory):
     for kind, path in all_kinds.items():
         graph = SavedModel.FromString((path / SAVED_MODEL).read_bytes()).meta_graphs[0]
         used |= {operation.name for operation in graph.meta_info_def.stripped_op_list.op}
-        if kind in ALONE:
-            write_ids_model(load_trained_model(read_model_directory(path)), folder / kind)
-            assert text_operations(folder / kind / SAVED_MODEL) == []
+        write_ids_model(load_trained_model(read_model_directory(path)), folder / kind)
+        assert text_operations(folder / kind / SAVED_MODEL) == []
     forbidden = ("tensorflow_text", "keras", "keras_hub", "bert_tf", "pipeline")
     paths = {kind: str(folder / kind) for kind in ALONE}
     lacking, found = run_alone(_IDS, json.dumps(sorted(used)), *paths.values(), forbidden=forbidden)

@@ -164,7 +164,6 @@ def test_the_card_says_what_the_manifest_counts(made):
     assert f"| read | {60 + 2 + 60 + 59 + 1} |" in card
 
 
-@pytest.mark.usefixtures("forked_workers")
 def test_all_files_are_the_same_with_any_workers_blocks_and_order(folder):
     (folder / "eval.txt").write_text("\n\n".join(text[-200:] for text in texts_of(2)[::7]))
     values = {

@@ -78,7 +78,6 @@ def test_it_makes_a_vocabulary_and_reports_what_comes_next(corpus, tmp_path):
         run(corpus, output, held_out_fraction=0.1, vocab_size=80)
 
 
-@pytest.mark.usefixtures("forked_workers")
 def test_order_blocks_and_workers_do_not_matter(corpus, tmp_path):
     expected, _ = run(corpus, tmp_path / "one.txt")
     reordered = tmp_path / "reordered"
