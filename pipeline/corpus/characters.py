@@ -200,6 +200,13 @@ def decode(data, position):
 
 
 @numba.njit(cache=True, inline="always")
+def kind_at(data, position, table):
+    """Return the class of the code point at a position, by a table of classes, and its bytes."""
+    code_point, width = decode(data, position)
+    return table[code_point], width
+
+
+@numba.njit(cache=True, inline="always")
 def valid_width(data, position, stop):
     """Return the bytes of the UTF-8 character at a position, 0 if it is not valid (RFC 3629)."""
     lead = np.int64(data[position])

@@ -1,4 +1,4 @@
-"""Splits paragraphs into sentences by rules, in any script that marks their ends, or by a library.
+"""Split paragraphs into sentences by rules, in any script that marks their ends, or by a library.
 
 The rules are those that golden-rule test sets describe (Pragmatic Segmenter), in one pass over the
 bytes, since corpora have lines of megabytes. Text without marks (Thai, Lao, Tibetan) stays whole.
@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.files import toml_beside
-from bert_tf.base.kernels import fnv1a
 from bert_tf.config.sections.data import check_splitter_installed
+from pipeline.corpus.abbreviations import period_ends, word_lists
 from pipeline.corpus.characters import (
     CLOSER,
     DASH,
@@ -33,6 +32,7 @@ from pipeline.corpus.characters import (
     UPPER,
     WIDE_TERMINATOR,
     decode,
+    kind_at,
     sentence_table,
 )
 
@@ -49,7 +49,6 @@ _ASKING = tuple(
 _OPENING = (0x201C, 0x2018)
 # Japanese particles after a quotation: "… to itta", "… tte", "… nado".
 _QUOTATIVE = tuple(map(ord, "\u3068\u3063\u306a"))
-_LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
 _PERIOD = ord(".")
 _LEFT_BRACKET = ord("[")
 _RIGHT_BRACKET = ord("]")
@@ -57,16 +56,6 @@ _LEFT_PARENTHESIS = ord("(")
 _FIRST_WITHOUT_CASE = 0x0590  # Hebrew; scripts before it have capitals
 _QUOTE = ord('"')
 _APOSTROPHE = ord("'")
-_RIGHT_APOSTROPHE = 0x2019
-_PUNCTUATION_LEAD = 0xE2  # the first byte of U+2019 and its kind
-_LONGEST_ORDINAL = 3  # digits; longer numbers are years
-# Of numbers of chapters and centuries; of kings.
-_ROMAN = tuple(map(ord, "IVXLCDM"))
-_SMALL_ROMAN = tuple(map(ord, "IVX"))
-
-
-_LISTS = toml_beside(__file__, "abbreviations.toml")
-WORDS_OF_LANGUAGES = {name: words.split() for name, words in _LISTS["languages"].items()}
 
 
 # Finds the sentences of paragraphs `data[starts[p] : stops[p]]` of clean UTF-8: their starts and
@@ -75,40 +64,6 @@ WORDS_OF_LANGUAGES = {name: words.split() for name, words in _LISTS["languages"]
 SentenceSplitter = Callable[
     [np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]
 ]
-
-
-class WordLists(NamedTuple):
-    """Sorted uint64 hashes of the words of `abbreviations.toml`."""
-
-    never_last: np.ndarray
-    may_be_last: np.ndarray
-    before_number: np.ndarray
-    before_ordinal: np.ndarray
-    beginners: np.ndarray
-    more_beginners: np.ndarray
-    months: np.ndarray
-
-
-@functools.cache
-def word_lists() -> WordLists:
-    """Read the word lists; loaded once per process."""
-    return WordLists(
-        never_last=_hashes(_LISTS["never_last"].split()),
-        may_be_last=_hashes(_LISTS["may_be_last"].split()),
-        before_number=_hashes(_LISTS["before_number"].split()),
-        before_ordinal=_hashes(_LISTS["before_ordinal"].split()),
-        beginners=_hashes(
-            word.capitalize() for words in WORDS_OF_LANGUAGES.values() for word in words
-        ),
-        more_beginners=_hashes(map(str.capitalize, _LISTS["more_beginners"].split())),
-        months=_hashes(map(str.capitalize, _LISTS["months"].split())),
-    )
-
-
-def _hashes(words: Iterable[str]) -> np.ndarray:
-    forms = {form for word in words for form in (word, word.capitalize(), word.upper())}
-    texts = (np.frombuffer(form.encode(), np.uint8) for form in forms)
-    return np.array(sorted(fnv1a(text, 0, len(text)) for text in texts), np.uint64)
 
 
 def split_sentences(
@@ -147,7 +102,7 @@ def _split(data, starts, stops, table, lists):
         begin, stop = starts[paragraph], stops[paragraph]
         position = begin
         while position < stop:
-            kind, width = _kind(data, position, table)
+            kind, width = kind_at(data, position, table)
             if kind not in (TERMINATOR, WIDE_TERMINATOR, GREEK_QUESTION):
                 position += width
                 continue
@@ -198,7 +153,7 @@ def _pass_marks(data, begin, mark, paragraph_start, stop, table, lists):
     position = _end_of_closers(data, marks.end, stop, table)
     if position >= stop:
         return position, False
-    if not marks.is_wide and _kind(data, position, table)[0] != SPACE:
+    if not marks.is_wide and kind_at(data, position, table)[0] != SPACE:
         return position, False
     following, follower = _next_beginning(data, position, stop, table)
     if follower == SPACE:  # nothing but closing marks follows
@@ -229,13 +184,7 @@ def _pass_marks(data, begin, mark, paragraph_start, stop, table, lists):
         return position, False
     if marks.is_strong or marks.is_ellipsis:
         return position, True
-    return position, _period_ends(data, begin, mark, following, stop, follower, table, lists)
-
-
-@numba.njit(cache=True, inline="always")
-def _kind(data, position, table):
-    code_point, width = decode(data, position)
-    return table[code_point], width
+    return position, period_ends(data, begin, mark, following, stop, follower, table, lists)
 
 
 @numba.njit(cache=True)
@@ -272,7 +221,7 @@ def _continues_speech(data, marks_end, position, stop, follower, asks, is_wide, 
         return False
     if follower == LOWER:
         return asks
-    while position < stop and _kind(data, position, table)[0] == SPACE:
+    while position < stop and kind_at(data, position, table)[0] == SPACE:
         position += decode(data, position)[1]
     code_point, _ = decode(data, position)
     if code_point < _FIRST_WITHOUT_CASE or 0x2000 <= code_point < 0x2C00:
@@ -312,7 +261,7 @@ def _end_of_marks(data, position, stop, table):
             ahead = position + width
             ahead_kind = kind
             while ahead < stop:
-                ahead_kind, ahead_width = _kind(data, ahead, table)
+                ahead_kind, ahead_width = kind_at(data, ahead, table)
                 if ahead_kind != TERMINATOR:
                     break
                 ahead += ahead_width
@@ -364,139 +313,20 @@ def _end_of_closers(data, position, stop, table):
 def _begins_quote(data, position, stop, table):
     """Whether a letter follows a quote, which may open or close: it opens, then."""
     position += decode(data, position)[1]
-    return position < stop and _kind(data, position, table)[0] in (OTHER, UPPER, LOWER, DIGIT)
+    return position < stop and kind_at(data, position, table)[0] in (OTHER, UPPER, LOWER, DIGIT)
 
 
 @numba.njit(cache=True)
 def _next_beginning(data, position, stop, table):
     """Return the place after spaces, quotes, brackets and dashes, and its class (or SPACE)."""
     while position < stop:
-        kind, width = _kind(data, position, table)
+        kind, width = kind_at(data, position, table)
         if kind < SPACE or kind > DASH or kind in (TERMINATOR, WIDE_TERMINATOR):
             return position, kind
         if kind == OPENER and stop - position > 3 and table[data[position + 2]] == CLOSER:
             width = 3 if table[data[position + 1]] == LOWER else width  # the item "(b)"
         position += width
     return stop, SPACE
-
-
-@numba.njit(cache=True)
-def _holds(hashes, value):
-    place = np.searchsorted(hashes, value)
-    return place < len(hashes) and hashes[place] == value
-
-
-@numba.njit(cache=True)
-def _word_start(data, begin, mark, table):
-    start = mark
-    while start > begin and data[start - 1] != 32 and mark - start < _LONGEST_WORD:
-        start -= 1
-    while start < mark and data[start] & 0xC0 == 0x80:
-        start += 1
-    while start < mark:
-        kind, width = _kind(data, start, table)
-        if kind != OPENER and kind != QUOTE and kind != DASH:
-            break
-        start += width
-    return start
-
-
-@numba.njit(cache=True)
-def _ends_as_street(data, mark):
-    """Whether a word ends in `str`, as German names of streets do."""
-    return data[mark - 3] == ord("s") and data[mark - 2] == ord("t") and data[mark - 1] == ord("r")
-
-
-@numba.njit(cache=True)
-def _after_elision(data, start, mark):
-    """Return the start of a word without an article before an apostrophe: `art` of `l'art`."""
-    for place in range(start, mark - 2):
-        if data[place] == _APOSTROPHE:
-            start = place + 1
-        is_mark = data[place] == _PUNCTUATION_LEAD and place < mark - 4
-        if is_mark and decode(data, place)[0] == _RIGHT_APOSTROPHE:
-            start = place + 3
-    return start
-
-
-@numba.njit(cache=True)
-def _shape(data, start, stop, table):
-    """Whether a word is all digits, and whether it is a letter or letters with stops between."""
-    all_digits = True
-    is_acronym = True
-    letters = 0
-    while start < stop:
-        kind, width = _kind(data, start, table)
-        all_digits &= kind == DIGIT
-        if kind in (UPPER, LOWER):
-            letters += 1
-            is_acronym &= letters == 1
-        elif data[start] == _PERIOD and letters:
-            letters = 0
-        else:
-            is_acronym = False
-        start += width
-    return all_digits, is_acronym
-
-
-@numba.njit(cache=True)
-def _is_roman(data, start, stop, letters):
-    """Whether a word of several letters is a Roman number; what follows is no letter."""
-    position = start
-    while position < stop and data[position] in letters:
-        position += 1
-    is_inside = position < stop and (data[position] >= 0x80 or 64 < data[position] < 123)
-    return position - start > 1 and not is_inside
-
-
-@numba.njit(cache=True)
-def _period_ends(data, begin, mark, following, stop, follower, table, lists):
-    """Whether a single full stop ends a sentence before something that is not lower case.
-
-    Args:
-        data: uint8, clean UTF-8.
-        begin: byte where the sentence begins.
-        mark: byte of the full stop.
-        following: byte where the next word or number begins.
-        stop: byte after the paragraph.
-        follower: class of the character at `following`.
-        table: classes of code points, see `sentence_table`.
-        lists: `word_lists`.
-    """
-    start = _word_start(data, begin, mark, table)
-    before = fnv1a(data, _after_elision(data, start, mark), mark)
-    if _holds(lists.never_last, before):
-        return False
-    is_street = mark - start > 3 and _ends_as_street(data, mark)
-    has_number = follower == DIGIT or _is_roman(data, following, stop, _ROMAN)
-    if has_number and (is_street or _holds(lists.before_number, before)):
-        return False
-    if start == begin and _is_roman(data, start, mark + 1, _SMALL_ROMAN):
-        return False  # of a king, or a list
-    after_stop = following
-    letters = 0
-    while after_stop < stop:
-        kind, width = _kind(data, after_stop, table)
-        if kind != UPPER and kind != LOWER:
-            break
-        letters += 1
-        after_stop += width
-    after = fnv1a(data, following, after_stop)
-    all_digits, is_acronym = _shape(data, start, mark, table)
-    if all_digits:  # a list's number, a day before its month, or an ordinal
-        if start == begin or _holds(lists.months, after):
-            return False
-        is_ordinal = mark - start <= _LONGEST_ORDINAL and follower == UPPER
-        word = _word_start(data, begin, start - 1, table)
-        return not (is_ordinal and _holds(lists.before_ordinal, fnv1a(data, word, start - 1)))
-    if is_acronym or _holds(lists.may_be_last, before):
-        is_initial = letters == 1 and after_stop < stop and data[after_stop] == _PERIOD
-        begins = _holds(lists.beginners, after)
-        # Of other languages some are names in English, which follow initials.
-        is_initial_before = is_acronym and _kind(data, start, table)[0] == UPPER
-        begins |= not is_initial_before and _holds(lists.more_beginners, after)
-        return follower == OTHER or (begins and not is_initial)
-    return True
 
 
 def make_splitter(name: str, language: str) -> SentenceSplitter | None:

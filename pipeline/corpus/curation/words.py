@@ -9,8 +9,8 @@ import numba
 import numpy as np
 
 from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a, mix64
+from pipeline.corpus.abbreviations import word_lists
 from pipeline.corpus.characters import WITHOUT_SPACES, code_point_table, decode
-from pipeline.corpus.sentences import word_lists
 
 # What a character is to words: none, a mark by itself, part of a word, a word by itself, or part of
 # a word only between two of its parts.

@@ -17,6 +17,7 @@ from typing import Any
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import FileInfo
+from pipeline.corpus.abbreviations import WORDS_OF_LANGUAGES
 from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.layout.detection import TextLook
@@ -24,7 +25,6 @@ from pipeline.corpus.layout.sketch import has_other_line_ends
 from pipeline.corpus.readers.formats import format_of, look_at_text
 from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, Chunk
 from pipeline.corpus.readers.text import TextReader
-from pipeline.corpus.sentences import WORDS_OF_LANGUAGES
 from pipeline.report.corpus.judged import first_sentences, judge_corpus, read_values
 from pipeline.report.corpus.other_formats import signs_of_other_formats
 from pipeline.report.corpus.sample import read_sample, text_scale
