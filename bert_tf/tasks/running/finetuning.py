@@ -38,6 +38,7 @@ from bert_tf.training.best_model import BestModel, improved_at
 from bert_tf.training.distribution import is_chief, make_strategy
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers import make_optimizer
+from bert_tf.training.protocols import TaskLoss
 from bert_tf.training.throughput import measure_matmul_peak
 from bert_tf.training.timeline import LoopSettings, PhaseSettings
 from bert_tf.weights.model_directory import ModelDirectory, load_weights, read_model_directory
@@ -101,15 +102,10 @@ def finetune(
     console.info(*init.notes)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
     task, read = read_rows(config, init, tokenizer, console, check)
-    rows = read
-    loss = FinetuningLoss(task)
+    rows, loss = _taught(
+        config, task, read, tokenizer, policy=policy, writes=writes, console=console
+    )
     if config.teaching is not None:
-        student = task.as_student()
-        teacher = Path(config.output) / "teacher"
-        keeper = SoftLabels(config.teaching, teacher, policy=policy, writes=writes, console=console)
-        soft = keeper.added(student, read.train, read.unlabeled, tokenizer)
-        rows = dataclasses.replace(read, train=soft)
-        loss = DistillationLoss(student, config.teaching)
         # The distance to the teacher is part of the training loss.
         read = dataclasses.replace(read, train=dataclasses.replace(read.train, chance_loss=None))
     config = with_recipe(
@@ -151,6 +147,36 @@ def finetune(
         evaluate=evaluate,
     ).run()
     return _finish(config, task, read, training, inputs, tokenizer, writes=writes, console=console)
+
+
+def _taught(
+    config: FinetuneConfig,
+    task: Task,
+    read: FinetuningRows,
+    tokenizer: WordPieceTokenizer,
+    *,
+    policy: str,
+    writes: bool,
+    console: Console,
+) -> tuple[FinetuningRows, TaskLoss]:
+    """Return the rows to train on and their loss; with a teacher, its soft labels.
+
+    Args:
+        config: options of `finetune`.
+        task: the task.
+        read: the rows as read.
+        tokenizer: of the model.
+        policy: Keras' dtype policy.
+        writes: whether this process writes the soft labels into the run.
+        console: gets progress of the teacher.
+    """
+    if config.teaching is None:
+        return read, FinetuningLoss(task)
+    student = task.as_student()
+    teacher = Path(config.output) / "teacher"
+    keeper = SoftLabels(config.teaching, teacher, policy=policy, writes=writes, console=console)
+    soft = keeper.added(student, read.train, read.unlabeled, tokenizer)
+    return dataclasses.replace(read, train=soft), DistillationLoss(student, config.teaching)
 
 
 def _finish(
