@@ -39,15 +39,14 @@ def assert_same_but_for_rounding(
 
     Args:
         found: array of any shape.
-        expected: array of the same shape.
+        expected: array of the same shape, all finite.
         roundings: see `rounding`.
         dtype: see `rounding`.
     """
     found = np.asarray(found).astype(np.float64)
     expected = np.asarray(expected).astype(np.float64)
-    scale = np.abs(expected, where=np.isfinite(expected), out=np.zeros_like(expected)).max(
-        initial=0
-    )
+    assert np.isfinite(expected).all()
+    scale = np.abs(expected).max(initial=0)
     np.testing.assert_allclose(
         found, expected, rtol=0, atol=rounding(dtype, roundings) * scale, strict=True
     )

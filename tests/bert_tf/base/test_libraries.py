@@ -13,18 +13,22 @@ from bert_tf.base.errors import UsageError
 
 MINOR = ".".join(tf.__version__.split(".")[:2])
 ENDED = "ended: "
+# Each in a fork that has only imported TensorFlow, so that none meets what another one tried.
 COMMANDS_IN_TURN = f"""
+import os
 import sys
+
+import tensorflow
 
 from pipeline.cli.main import main
 
 for command in sys.argv[1:]:
-    code = 0
-    try:
+    child = os.fork()
+    if not child:
         main(command.split())
-    except SystemExit as end:
-        code = end.code
-    print(f"{ENDED}{{command}}: {{code}}", flush=True)
+        sys.exit()
+    _, status = os.waitpid(child, 0)
+    print(f"{ENDED}{{command}}: {{os.waitstatus_to_exitcode(status)}}", flush=True)
 """
 
 

@@ -66,7 +66,7 @@ def test_what_is_good_and_bad_changes_the_sign_alone():
     pairs = random_pairs(50, seed=4)
     forward = judge_of(pairs).differences()
     back = judge_of(pairs_of(pairs.bad, pairs.good)).differences()
-    assert_same_but_for_rounding(forward, -back, roundings=200)  # summands of two layers
+    assert_same_but_for_rounding(forward, -back, roundings=200)  # summands of a layer
     assert len(set(forward.tolist())) == 50
 
 
