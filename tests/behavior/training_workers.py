@@ -1,9 +1,11 @@
 """Workers that train together, as `deploy/multi-worker.sh` starts them, each in a process."""
 
-import json
 import os
 import signal
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from behavior.forks import Fork
@@ -18,9 +20,52 @@ from pipeline.cli.main import main
 
 main(sys.argv[1:])
 """
+SCRIPT = Path(__file__).parents[2] / "deploy" / "multi-worker.sh"
+# In the place of `bert-pipeline`: says what the script calls it with.
+SAYING = """#!/bin/sh
+printf '%s\\n' "$TF_CONFIG" "$@"
+"""
+# Of `make workers-test`: interpreters of their own, which hash texts differently.
+COUNT_IN_INTERPRETERS = "BERT_PIPELINE_TEST_WORKERS"
 STEPS, SAVED = 120, 10
 SECONDS = 900  # guards against hanging only
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+
+class Interpreter(subprocess.Popen):
+    """A worker that the script starts in a new interpreter; has what `Fork` has."""
+
+    def __init__(self, arguments):
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        super().__init__([SCRIPT, *arguments], env={**os.environ, "PATH": path}, **pipes)
+
+    def is_running(self):
+        return self.poll() is None
+
+    def kill(self):
+        super().kill()
+        self.wait()
+        self.stdout.close()
+        self.stderr.close()
+
+
+def forked_worker(folder, arguments):
+    """Fork a worker with what the script calls `bert-pipeline` with.
+
+    Args:
+        folder: for a command in the place of `bert-pipeline`.
+        arguments: of the script.
+    """
+    command = folder / "bert-pipeline"
+    command.write_text(SAYING)
+    command.chmod(0o755)
+    path = f"{folder}:{os.environ['PATH']}"
+    said = subprocess.run(
+        [SCRIPT, *arguments], env={"PATH": path}, capture_output=True, text=True, check=True
+    )
+    cluster, *called = said.stdout.splitlines()
+    return Fork(MAIN, *called, env={"TF_CONFIG": cluster})
 
 
 @contextmanager
@@ -33,29 +78,25 @@ def training_workers(folder, *, count, data, output, sets=()):
         data, output: as `train` takes them.
         sets: further arguments of `--set`.
     """
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(count)]}
+    hosts = ",".join(f"127.0.0.1:{port}" for port in free_ports(count))
     config = write_model_config(folder)
     keys = {**NO_DROPOUT, "precision": "float32", "xla": "off", "log_every": 1}
     keys |= {"eval_every": STEPS, "checkpoint_every": SAVED, "checkpoint_minutes": 0}
     given = [f"train.{key}={value}" for key, value in keys.items()]
+    command = ["train", "--data", data, "--output", output, "--model-config", config]
+    command += ["--batch-size", 4, "--steps", STEPS]
+    command += [word for each in (*given, *sets) for word in ("--set", each)]
     started = []
 
-    def task(index):
-        return {"type": "worker", "index": index}
-
     def start():
-        workers = [
-            Fork(
-                MAIN,
-                *("train", "--strategy", "multi-worker"),
-                *("--data", data, "--output", output, "--model-config", config),
-                *("--batch-size", 4, "--steps", STEPS),
-                *(word for each in (*given, *sets) for word in ("--set", each)),
-                env={"TF_CONFIG": json.dumps({"cluster": cluster, "task": task(index)})},
-            )
-            for index in range(count)
-        ]
-        started.extend(workers)
+        workers = []
+        for index in range(count):
+            arguments = [str(word) for word in (hosts, index, *command)]
+            if COUNT_IN_INTERPRETERS in os.environ:
+                workers.append(Interpreter(arguments))
+            else:
+                workers.append(forked_worker(folder, arguments))
+            started.append(workers[-1])
         return workers
 
     try:

@@ -3,11 +3,15 @@
 import os
 
 import pytest
-from behavior.training_workers import check_lost_worker, training_workers
+from behavior.training_workers import (
+    COUNT_IN_INTERPRETERS,
+    check_lost_worker,
+    training_workers,
+)
 
 pytestmark = pytest.mark.slow  # starts processes that train together
 
-COUNT = int(os.environ.get("BERT_PIPELINE_TEST_WORKERS", "2"))  # `make workers-test` has four
+COUNT = int(os.environ.get(COUNT_IN_INTERPRETERS, "2"))  # `make workers-test` has four
 
 
 def test_a_lost_worker_ends_all_and_they_resume(data, tmp_path):
