@@ -9,6 +9,7 @@ import importlib
 import multiprocessing
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,8 +102,23 @@ LONG_FILES = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Orders long files, and skips what ONEDNN_MAX_CPU_ISA excludes."""
+def leave_out_long_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect tests marked `long`, but for those that `-m` or the command line names.
+
+    An `-m` in pytest's own settings would be replaced by any other.
+    """
+    if re.search(r"\blong\b", config.option.markexpr):
+        return
+    named = {argument.rpartition("::")[2] for argument in config.args if "::" in argument}
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    left_out = [item for item in left_out if item.name not in named]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Orders long files, leaves out long tests, and skips what ONEDNN_MAX_CPU_ISA excludes."""
+    leave_out_long_tests(config, items)
     rank = {name: number for number, name in enumerate(LONG_FILES)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
     if is_bfloat16_excluded():  # TensorFlow aborts on its products
