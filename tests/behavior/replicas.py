@@ -66,7 +66,10 @@ def rows_read(strategy, batches=5, batch_rows=8):
 
 
 def trained_numbers(task, strategy, run_directory):
-    """Return a regression's `regression_numbers`, or how often a pretraining step was traced."""
+    """Return a regression's `regression_numbers`.
+
+    Of pretraining, how often a step was traced and which step was resumed from.
+    """
     if task == "rows":
         return rows_read(strategy)
 
@@ -89,8 +92,8 @@ def trained_numbers(task, strategy, run_directory):
             run_directory=run_directory,
             **_PACKED[task],
         )
-        loop.run()
-    return {"traces": loop.training_step.trace_counts()}
+        resumed_from = loop.run().resumed_from
+    return {"traces": loop.training_step.trace_counts(), "resumed_from": resumed_from}
 
 
 def main(name, runs, *tasks):

@@ -149,29 +149,22 @@ def test_packed_batches_are_traced_and_compiled_once_a_device(two_processors):
 def four_processors(tmp_path_factory, packed_alone):
     """Run directories, and what was printed, of a machine of four devices.
 
-    It resumes the run of one device in the middle.
+    `packed` resumes the run of one device in the middle.
     """
     runs = tmp_path_factory.mktemp("four")
     shutil.copytree(packed_alone, runs / "packed")
     newest = max((runs / "packed" / "checkpoints").iterdir())
     assert newest.name == f"step-{STEPS:08}"
     shutil.rmtree(newest)
-    numbers, _ = printed(start("mirrored", runs, "packed", "rows", REPLICAS="4"))
+    tasks = ("packed", "packed-gpus", "rows")
+    numbers, _ = printed(start("mirrored", runs, *tasks, REPLICAS="4"))
     assert newest.is_dir()
     return runs, numbers
 
 
-@pytest.fixture(scope="module")
-def as_on_gpus(tmp_path_factory):
-    """Run directories of two devices: compiled gradients and updates, other sums of gradients."""
-    runs = tmp_path_factory.mktemp("gpus")
-    printed(start("mirrored", runs, "packed-gpus", "packed-gpus-bfloat16"))
-    return runs
-
-
-def test_steps_as_on_gpus_have_the_losses_of_one_device(as_on_gpus, packed_alone):
+def test_steps_as_on_gpus_have_the_losses_of_one_device(four_processors, packed_alone):
     """Compiled gradients, embeddings included, summed as a vector, and compiled updates."""
-    assert_same_losses(as_on_gpus / "packed-gpus", packed_alone, tolerance=1e-6)
+    assert_same_losses(four_processors[0] / "packed-gpus", packed_alone, tolerance=1e-6)
 
 
 def joined(lists):
@@ -199,13 +192,16 @@ def test_workers_run_out_of_data_at_the_same_step(two_workers):
 
 def test_a_run_of_one_device_resumes_on_four(four_processors, packed_alone):
     """The records read, the losses and the updates are those of a run on one device."""
-    assert_same_losses(four_processors[0] / "packed", packed_alone, tolerance=1e-6)
+    runs, numbers = four_processors
+    assert numbers["packed"]["resumed_from"] == STEPS // 2
+    assert_same_losses(runs / "packed", packed_alone, tolerance=1e-6)
 
 
-def test_gradients_summed_in_bfloat16_have_about_the_losses_of_one_device(as_on_gpus, packed_alone):
+def test_gradients_summed_in_bfloat16_have_about_the_losses_of_one_device(packed_alone, tmp_path):
+    printed(start("mirrored", tmp_path, "packed-gpus-bfloat16"))
     rounded, exact = (
         [line["loss"] for line in read_metrics(folder / "metrics.jsonl")]
-        for folder in (as_on_gpus / "packed-gpus-bfloat16", packed_alone)
+        for folder in (tmp_path / "packed-gpus-bfloat16", packed_alone)
     )
     assert rounded == pytest.approx(exact, rel=1e-2)
     assert rounded != exact
