@@ -105,9 +105,14 @@ def split(text):
         "Prisen er 50 kr. pr. stk.|Det er dyrt.|Det tar ca. 3 min.|Han venter.",
         "Es dauert max. 5 Min.|Danach ist Schluss.",
         "Het gaat om max. 20 personen.|Cena je cca. 300 Kč.|To není moc.",
-        "Il habite av. Foch.|Rome fut prise en 410 apr. J.-C.|Tous fuirent.",
+        "Il habite Av. Foch.|Rome fut prise en 410 apr. J.-C.|Tous fuirent.",
         "Высота ок. 20 м.|Это много.|Βλ. κεφ. 3 και εικ. 2.|Εκεί φαίνεται.",
         "We met J. Han, Y. Ono and K. Ten Boom.|They left.",
+        # Words that are abbreviations in other languages.
+        "Strömmen stängdes av.|Alla gick hem.|Lyset ble slått av.|Sedan gikk de.",
+        "They took the bus.|20 minutes later they arrived.|I was ok.|5 minutes passed.",
+        "Das war ok.|12 Leute kamen.|Er fährt mit dem Bus.|12 Leute warten.",
+        "That is odd.|12 people came.|Získal bod.|3 minuty zbývaly.|Er sucht ein Klo.|2 gibt es.",
     ],
 )
 def test_sentences_end_where_the_bars_are(marked):

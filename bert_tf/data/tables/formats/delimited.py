@@ -61,6 +61,9 @@ _SEARCHED_BYTES = 1 << 20  # at once
 _OPENING_QUOTE = re.compile(rb'(?:^|[\t\n])"')
 _ESCAPED_QUOTE = b'\\"'
 _ROWS_WITH_NAMES = 20  # that are looked at
+_LEAST_ROWS_WITH_NAMES = 2  # a single row may have a comma in its text
+_LEAST_COUNTED_ROWS = 3  # without quotes, where numbers from 1 may be a column of their own
+_NUMBERS_ROWS = re.compile(r"#|(.*[\W_])?(id|ids|idx|index|key|line|no|nr|num|number|row)", re.I)
 _LONGEST_FIRST_ROW = 1 << 20  # characters; a longer one has no name
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -264,8 +267,9 @@ def _read_header(
 def _has_row_names(data: np.ndarray, header: Records, stream: RecordStream, delimiter: str) -> bool:
     """Whether rows have one cell more than the header, as R's `write.table` writes their names.
 
-    The names must count from 1, or be quoted like the header and differ: rows with a comma too many
-    are rejects.
+    R quotes all names, of columns and rows, or none. Quoted names of rows must differ; names
+    without quotes must count from 1. All else is rows with a separator too many, which are rejects:
+    a last cell is empty, a blank follows a separator, or the numbers are those of a column `id`.
 
     Args:
         data: uint8, bytes that hold the header.
@@ -285,23 +289,37 @@ def _has_row_names(data: np.ndarray, header: Records, stream: RecordStream, deli
     width = int(header.offsets[1])
     counts = np.diff(records.offsets)
     if (
-        not len(counts)
+        len(counts) < _LEAST_ROWS_WITH_NAMES
         or (counts != width + 1).any()
         or (records.faults != RecordFault.SOUND).any()
     ):
         return False
+    is_quoted = _are_quoted(data, records, stream)
+    is_empty = records.field_stops == records.field_starts
     last = records.offsets[1:] - 1
-    if (records.field_stops[last] == records.field_starts[last]).all():
-        return False  # lines that end with a separator
-    copied, offsets = field_bytes(data, records, records.offsets[:-1])
-    names = _strings(copied, np.diff(offsets)) or []
-    if names == [str(number) for number in range(1, len(names) + 1)]:
-        return True
-    firsts = np.concatenate(
-        [header.field_starts[:width], records.field_starts[records.offsets[:-1]]]
-    )
-    are_quoted = bool((data[firsts - 1] == ord('"')).all()) and bool((firsts > 0).all())
-    return stream.has_quotes and are_quoted and len({*names}) == len(names)
+    if (is_empty & ~is_quoted)[last].any() or is_empty[last].all():
+        return False
+    firsts = records.offsets[:-1]
+    copied, offsets = field_bytes(data, records, firsts)
+    names = _strings(copied, np.diff(offsets))
+    if names is None or len({*names}) < len(names):
+        return False
+    are_counted = names == [str(number) for number in range(1, len(names) + 1)]
+    numbers_rows = _NUMBERS_ROWS.fullmatch(first_cells(data, header)[0].strip()) is not None
+    header_quoted = _are_quoted(data, header, stream)[:width]
+    if header_quoted.all() and is_quoted[firsts].all():
+        # Numbers of a column beside them are without quotes.
+        return not (are_counted and numbers_rows and is_quoted[firsts + 1].all())
+    if header_quoted.any() or is_quoted.any() or numbers_rows or not are_counted:
+        return False
+    has_blank = ~is_empty & (data[np.minimum(records.field_starts, len(data) - 1)] == ord(" "))
+    return len(names) >= _LEAST_COUNTED_ROWS and not has_blank.any()
+
+
+def _are_quoted(data: np.ndarray, records: Records, stream: RecordStream) -> np.ndarray:
+    """Return whether each field is in quotes: bool [fields]."""
+    starts = records.field_starts
+    return stream.has_quotes & (starts > 0) & (data[starts - 1] == ord('"'))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -445,28 +445,51 @@ def test_rejects_of_plain_lines_have_no_other_number(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("r.csv", '"text","label"\n"1","a, b","x"\n"2","c","y"\n'),
-        ("r.tsv", "text\tlabel\n1\ta, b\tx\n2\tc\ty\n"),
-        ("r.csv", '"text";"label"\n"first";"a, b";"x"\n"second";"c";"y"\n'),
+        ("r.csv", '"text","label"\n"1","a, b","x"\n"2","c","y"\n"3","d",""\n'),
+        ("r.tsv", "text\tlabel\n1\ta, b\tx\n2\tc\ty\n3\td\tz\n"),
+        ("r.csv", '"text";"label"\n"first";"a, b";"x"\n"second";"c";"y"\n"third";"d";"z"\n'),
+        ("r.csv", '"id","text"\n"1",7,"a, b"\n"2",8,"c"\n"3",9,"d"\n'),
     ],
-    ids=["numbers", "tabs", "names"],
+    ids=["numbers", "tabs", "names", "ids"],
 )
 def test_names_of_rows_that_r_writes_are_no_cells(name, content, tmp_path):
-    block = read_all(tmp_path, name, content.encode(), text_columns=["text", "label"])
-    assert block.texts("text") == ["a, b", "c"] and block.texts("label") == ["x", "y"]
+    block = read_all(tmp_path, name, content.encode(), text_columns=["text"])
+    assert block.texts("text") == ["a, b", "c", "d"]
     assert block.header.raw == content.split("\n")[0]
 
 
-def test_a_comma_too_many_in_every_row_is_no_name(tmp_path):
-    content = b"text,label\nHello, you,x\nDear, me,y\n"
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"text,label\nHello, you,x\nDear, me,y\n",
+        b"id,text\n1,Hello, you\n2,Dear, me\n3,So, here\n",
+        b"n,text\n1,Hello, you\n2,Dear, me\n3,So, here\n",
+        b"Row_ID,text\n1,a,b\n2,c,d\n3,e,f\n",
+        b'"id","text"\n"1","a","b"\n"2","c","d"\n"3","e","f"\n',
+        b'text,label\n1,"a",x\n2,"b",y\n3,"c",z\n',
+        b"text,label\n1,a,x\n2,b,y\n",
+    ],
+    ids=["texts", "ids", "blanks", "capitals", "quotes", "some quotes", "few"],
+)
+def test_a_comma_too_many_in_every_row_is_no_name(content, tmp_path):
     with pytest.raises(InputError, match="3 where the header has 2"):
-        read_table(_written(tmp_path / "a.csv", content), text_columns=["text", "label"])
+        read_table(_written(tmp_path / "a.csv", content), text_columns=["text"])
 
 
-def test_a_separator_at_the_end_of_lines_is_no_cell(tmp_path):
-    path = _written(tmp_path / "a.csv", b"text,label\n1,x,\n2,y,\n")
-    table = read_table(path, text_columns=["text", "label"])
-    assert table.columns == {"text": ["1", "2"], "label": ["x", "y"]}
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'"text","label"\n"hello there","pos",\n"bye now","neg",\n',
+        b"text,label\n1,hello,\n2,bye,\n3,so,\n",
+        b"text,label\n1,hello,\n2,bye,\n3,so, it is\n",
+        b'text,label\n"1","hello",""\n"2","bye",""\n',
+        b"text,label\ncaf\xe9,x,\nbye,y,\n",
+        b'"text","label"\n"caf\xe9","x",\n"bye","y",\n',
+    ],
+)
+def test_separators_at_the_ends_of_lines_shift_no_column(content, tmp_path):
+    block = read_all(tmp_path, "a.csv", content, text_columns=["text"])
+    assert block.header.columns == ("text", "label")
 
 
 def test_columns_that_blanks_separate_are_told(tmp_path):
