@@ -116,7 +116,8 @@ def _content(path: Path, manifest: Mapping[str, Any], *, samples: int) -> list[S
                 return [tiles_html(_tiles(manifest)), *found]
         case "label-errors" if (path / _DOUBTED).is_file():
             doubted = read_doubted_rows(path / _DOUBTED)
-            return [tiles_html(_tiles(manifest)), *label_errors_sections(doubted)]
+            if doubted is not None:
+                return [tiles_html(_tiles(manifest)), *label_errors_sections(doubted)]
     lines = content_lines(dict(manifest), path, samples=samples)
     return [tiles_html(_tiles(manifest)), preformatted(lines)]
 
@@ -256,7 +257,7 @@ def _metrics(results: TaskResults, chosen_by: str | None) -> str:
 
 
 def _at_best(ceiling: Mapping[str, Any] | None, name: str) -> str:
-    """Return the ceiling of a perfect model in its metric, as HTML."""
+    """Return what a perfect model reaches in the metric that has a ceiling, as HTML."""
     if ceiling is None or name != ceiling["metric"]:
         return ""
     return f" <small>of {ceiling['value']:.4f} at best</small>"

@@ -257,7 +257,7 @@ class Batching:
 
     @property
     def multiple(self) -> Lengths:
-        """Numbers that padded lengths are multiples of."""
+        """Lengths that rows are padded to: multiples of a number, or one of several."""
         return COMPILED_LENGTHS if self.has_few_shapes else LENGTH_MULTIPLE
 
     def batches(self, lengths: np.ndarray) -> list[np.ndarray]:

@@ -44,11 +44,16 @@ _STORED = (  # first bytes of files, what they are, and the ending to give them
 )
 
 
-def format_advice(path: str | Path) -> str:
+_LEAST_LINES = 3
+_COLUMN_NAME = re.compile(r"[\w#]{1,30}(?:[ .-]\w{1,30}){0,2}")
+
+
+def format_advice(path: str | Path, *, may_be_prose: bool = False) -> str:
     """Say what a file without a known ending seems to be, and what to do; empty if nothing shows.
 
     Args:
         path: a local file; nothing is said of others.
+        may_be_prose: whether lines are likely texts, so that tables are not looked for.
     """
     try:
         with Path(path).open("rb") as stream:
@@ -60,14 +65,22 @@ def format_advice(path: str | Path) -> str:
     for magic, what, ending in _STORED:
         if first.startswith(magic):
             return f"it is {what}: end its name in {ending}"
-    lines = [line for line in first.decode("utf-8-sig", "replace").splitlines() if line.strip()]
+    text = first.decode("utf-8-sig", "replace")
+    lines = [line for line in text.splitlines() if line.strip()]
     if not lines or "\0" in lines[0]:
         return ""
     if lines[0].lstrip().startswith("{") and '"' in lines[0]:
         return "it looks like JSON lines: end its name in .jsonl"
+    if len(first) == _FIRST_BYTES:
+        lines.pop()  # it may be cut
+    if may_be_prose or len(lines) < _LEAST_LINES:
+        return ""
     for separator, ending in (("\t", ".tsv"), (",", ".csv"), (";", ".csv"), ("|", ".csv")):
+        names = _cells(lines[0], separator)
         counts = {len(_cells(line, separator)) for line in lines[:_FIRST_LINES]}
-        if len(counts) == 1 and max(counts) > 1:
+        if len(names) < 2 or counts != {len(names)} or f"{separator} " in lines[0]:
+            continue  # in prose a blank follows
+        if len({*names}) == len(names) and all(map(_COLUMN_NAME.fullmatch, names)):
             return f"it looks like a table: end its name in {ending}"
     return ""
 

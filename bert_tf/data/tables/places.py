@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
     @property
     def names(self) -> str:
-        """Return the name of the row besides its line: `row 9, id 'T-17'`; "" for none."""
+        """Return what names the row beside its line: `row 9, id 'T-17'`; "" for none."""
         row = f"row {self.row:,}" if self.row else ""
         name = f"id {shortened(self.id, SHOWN_CHARACTERS)}" if self.id else ""
         return ", ".join(filter(None, (row, name)))

@@ -8,6 +8,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
+from types import UnionType
 from typing import Any
 
 from bert_tf.data.tables.cells import GAPS, cell_text, list_in_text, value_in_text
@@ -102,17 +103,21 @@ def is_label_list(label: str) -> bool:
 
 
 def single_labels(labels: Sequence[str]) -> list[str]:
-    """Take labels out of their lists, if all rows have a list of one: `["billing"]` is `billing`.
+    """Take labels out of their lists, if all lists are of one: `["billing"]` is `billing`.
 
-    Any other column stays as it is: its lists are told by detectors.
+    Of a column with other labels, only texts come out of lists: `[1]` may be a label there. A
+    column with other lists stays as it is: these are told by detectors.
     """
-    items = []
-    for label in labels:
-        listed = list_in_text(label)
-        if listed is None or len(listed) != 1 or not isinstance(listed[0], str | int | float):
-            return list(labels)
-        items.append(cell_text(listed[0]))
-    return items
+    lists = [list_in_text(label) for label in labels]
+    kinds: type | UnionType = str if None in lists else str | int | float
+    if not all(
+        items is None or (len(items) == 1 and isinstance(items[0], kinds)) for items in lists
+    ):
+        return list(labels)
+    return [
+        label if items is None else cell_text(items[0])
+        for label, items in zip(labels, lists, strict=True)
+    ]
 
 
 _PAIRS_OF_TRUTHS = (
@@ -228,6 +233,7 @@ _SAID = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _IN_NAMES = re.compile(r"[^\d,;|][^,;|]*")
+_WORDS_OF_TRUTH = frozenset(("true", "false", "yes", "no"))
 
 
 def scored_labels(cells: Sequence[str]) -> list[dict[str, str]] | None:
@@ -238,7 +244,8 @@ def scored_labels(cells: Sequence[str]) -> list[dict[str, str]] | None:
 
     Returns:
         What is said of each label of a cell, in lower case; None if a cell is something else, has a
-        label twice, or if no cell has several or a fraction: `chapter:1` is a label.
+        label twice, or if no cell has several or a fraction: `chapter:1` is a label. So it is if a
+        number is not from 0 to 1: `python:3.8` and `year:2019` are labels, too.
     """
     found: list[dict[str, str]] = []
     for cell in cells:
@@ -253,7 +260,10 @@ def scored_labels(cells: Sequence[str]) -> list[dict[str, str]] | None:
         if said is None:
             return None
         found.append(said)
-    has_scores = any("." in value for said in found for value in said.values())
+    values = {value for said in found for value in said.values()}
+    if not all(value in _WORDS_OF_TRUTH or 0 <= float(value) <= 1 for value in values):
+        return None
+    has_scores = any("." in value for value in values)
     return found if has_scores or any(len(said) > 1 for said in found) else None
 
 

@@ -238,7 +238,7 @@ def reject_other_labels(table: Table, column: str) -> Table:
     """
     advice = f"column {column!r} is read; choose another with --label-column"
     words = dict.fromkeys(cell.strip() for cell in table.columns[column])
-    if not any(map(_is_number, words)):
+    if words and not any(map(_is_number, words)):
         first = next(iter(words))
         if any(map(str.isdigit, first)):
             advice = f"write numbers such as 0.5, with a decimal point and nothing else ({advice})"

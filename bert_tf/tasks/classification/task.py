@@ -119,10 +119,14 @@ class ClassificationTask(LabelTask):
         return dataclasses.replace(self, label_weights=weights)
 
     def usable(self, table: Table, console: Console) -> Table:
-        # Blanks around a label are a slip, unless the model was trained on labels with blanks.
-        labels = [label if label in self.labels else label.strip() for label in self.gold(table)]
-        if not set(labels) & set(self.labels):  # those that it learned may be lists
-            labels = single_labels(labels)
+        # Blanks around a label are a slip, and so is a list of it, unless the model was trained on
+        # labels with them.
+        known = set(self.labels)
+        gold = self.gold(table)
+        single = single_labels([label.strip() for label in gold])
+        labels = [
+            label if label in known else bare for label, bare in zip(gold, single, strict=True)
+        ]
         table = dataclasses.replace(table, columns={**table.columns, self.label_column: labels})
         if self.weight_column in table.columns:
             table = rejecting_bad_weights(table, self.weight_column)

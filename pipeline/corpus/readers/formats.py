@@ -121,14 +121,13 @@ def format_of(path: str, config: CorpusSection) -> str:
         return wiki_format
     if (advice := spreadsheet_advice(path)) is not None:
         raise UsageError(advice)
-    if seems := format_advice(path):
-        raise UsageError(f"{path}: the file name does not say the format; {seems}")
+    seems = format_advice(path, may_be_prose=True)
     choice = f"--set {config.section_name}.format={'|'.join(_READERS)}"
     name_it = f", or name the format of all files: {choice}" if config.section_name else ""
     raise UsageError(
         f"{path}: the file name does not say the format; known endings are "
         f"{', '.join(FORMAT_OF_ENDING)}, all but .parquet also with {', '.join(COMPRESSIONS)}; "
-        f"leave it out by a glob such as '*.txt'{name_it}"
+        f"leave it out by a glob such as '*.txt'{name_it}{seems and f' ({seems})'}"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -62,8 +63,21 @@ def label_errors_sections(doubted: Sequence[DoubtedRow]) -> list[Section]:
     ]
 
 
-def read_doubted_rows(path: Path) -> list[DoubtedRow]:
-    """Read the rows of `label_errors.csv`; those that say less than it does are left out."""
+def read_doubted_rows(path: Path) -> list[DoubtedRow] | None:
+    """Read the rows of `label_errors.csv`; those that say less than it does are left out.
+
+    Returns:
+        The rows; None if the file is no CSV in UTF-8.
+    """
+    csv.field_size_limit(sys.maxsize)  # a cell holds a whole text
+    try:
+        return _doubted_rows(path)
+    except (UnicodeDecodeError, csv.Error):
+        return None
+
+
+def _doubted_rows(path: Path) -> list[DoubtedRow]:
+    """Read the rows that say all that is needed; raise csv.Error and UnicodeDecodeError."""
     from bert_tf.tasks.running.evaluation import DoubtedRow
 
     known = {field.name for field in dataclasses.fields(DoubtedRow)}

@@ -131,6 +131,14 @@ class _Predictions:
         elif entry > self.least[0]:
             heapq.heapreplace(self.least, entry)
 
+    def forget_other_labels(self) -> None:
+        """Forget the labels of the rows if none of them is ever predicted.
+
+        A column `label` of a scored table may be of another task, or have 0 and 1 for names.
+        """
+        if self.true.keys().isdisjoint(self.labels):
+            self.true.clear()
+
 
 def predictions_sections(
     path: Path, manifest: Mapping[str, Any], *, samples: int
@@ -156,6 +164,8 @@ def predictions_sections(
         of = f" ({table.name})" if len(tables) > 1 else ""
         found = _read(table, manifest, max(samples, 1))
         if found is not None and found.rows:
+            if manifest.get("command") != "evaluate":
+                found.forget_other_labels()
             content += _sections(found, manifest, of)
     return content
 
@@ -254,7 +264,8 @@ def _text_columns(columns: Mapping[str, Any], row: Mapping[str, Any]) -> list[st
     for name, column in columns.items():
         if name != "added":
             read += [column] if isinstance(column, str) else list(column or ())
-    return [name for name in read or ["text", "text_pair"] if name in row]
+    # Two roles may name the same column.
+    return [name for name in dict.fromkeys(read or ["text", "text_pair"]) if name in row]
 
 
 def _first_of(row: Mapping[str, Any], columns: Sequence[str]) -> Any:

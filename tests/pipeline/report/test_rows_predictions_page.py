@@ -104,6 +104,31 @@ def test_doubtful_labels_look_as_on_the_page_of_their_job(tmp_path):
     assert "left out" not in text
 
 
+@pytest.mark.parametrize(
+    ("text", "is_read"), [(b"long " * 40_000, True), (b"caf\xe9", False)], ids=["long", "latin-1"]
+)
+def test_doubtful_rows_of_any_text_have_a_page(text, is_read, tmp_path):
+    (tmp_path / "label_errors.csv").write_bytes(
+        b"line,label,label_probability,suggested_label,suggested_probability,text\n"
+        b"5,a,0.01,b,0.9," + text + b"\n"
+    )
+    finished(tmp_path, "label-errors", counts={"rows_doubted": 1})
+    assert ("a (0.0100)" in shown(tmp_path)) == is_read
+
+
+@pytest.mark.parametrize(("label", "is_told"), [("1", False), ("neg", True)])
+def test_labels_of_scored_rows_count_if_the_model_knows_them(label, is_told, tmp_path):
+    rows = [
+        {"text": "x", "label": label, "predicted_label": name, "predicted_score": 0.9}
+        for name in ("pos", "neg")
+    ]
+    table = tmp_path / "rows.jsonl"
+    table.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    columns = {"text": "text", "id": "text", "added": ["predicted_label", "predicted_score"]}
+    finished(table, "score", columns=columns)
+    assert ("labeled so" in shown(table)) == is_told
+
+
 def test_a_table_of_words_shows_its_first_lines(tmp_path):
     (tmp_path / "scored.conll").write_text("Rome B-place\nrests O\n")
     finished(tmp_path / "scored.conll", "score")

@@ -26,7 +26,7 @@ class RecordFault(IntEnum):
     """Faults of a record."""
 
     SOUND = 0
-    OPEN_AT_END = 1  # by a quote that following bytes may close
+    OPEN_AT_END = 1  # an open quote that later bytes may close
     TEXT_FOLLOWING_QUOTE = 2
     # Also a quote closed on a later line and followed by text: there another row's quote opens.
     NEVER_CLOSED = 3

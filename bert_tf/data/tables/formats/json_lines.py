@@ -144,7 +144,7 @@ def check_first_line(path: str | Path, line: str) -> None:
         line: the first line that is not blank, without blanks around it.
     """
     inside = line[1:].lstrip(JSON_BLANKS) if line[:1] == "[" else ""
-    if inside[:1] == "[":
+    if inside[:1] == "[" and inside[1:].lstrip(JSON_BLANKS)[:1] not in ("[", ""):
         raise InputError(
             f"{path}: is one JSON list of lists, whose columns have no names; expected an object "
             "per line (in CSV, such rows are read with --no-header)"
@@ -194,7 +194,7 @@ def _extended_number(kind: str, written: Any) -> Any:
     """Return the number that an object of Extended JSON stands for; the object if it has none."""
     try:
         return _EXTENDED_NUMBERS[kind](written)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # of text, null, infinity
         return {kind: written}
 
 

@@ -504,13 +504,21 @@ def test_columns_that_blanks_separate_are_told(tmp_path):
     ("content", "expected"),
     [
         (b'{"text": "a"}\n', "it looks like JSON lines: end its name in .jsonl"),
-        (b"a\tb\nc\td\n", "it looks like a table: end its name in .tsv"),
+        (b"a\tb\nc\td\ne\tf\n", "it looks like a table: end its name in .tsv"),
         (b"PK\x03\x04rest", "it is a ZIP archive: unzip it and give the files in it"),
         (gzip.compress(b"a,b\n"), "it is compressed by gzip: end its name in .jsonl.gz"),
         (b"PAR1rest", "it is Parquet: end its name in .parquet"),
+        (b"id,My text\n1,a\n2,b\n", "it looks like a table: end its name in .csv"),
+        (b"id,My text\n" + b"1,some words\n" * 9_999, "it looks like a table: end its name in"),
         (b"some words\n", "the name must end in .csv"),
+        (b"Once, a king.\nHe had, say, a daughter.\nHe was, too.\n", "the name must end in .csv"),
+        (b"Yes, sir\nNo, madam\nOh, sir\n", "the name must end in .csv"),
+        (b"words, " * 9_999, "the name must end in .csv"),
     ],
-    ids=["json", "tabs", "zip", "gzip", "parquet", "text"],
+    ids=[
+        *("json", "tabs", "zip", "gzip", "parquet", "commas", "many rows"),
+        *("text", "prose", "speech", "one line"),
+    ],
 )
 def test_a_file_without_a_known_ending_is_looked_at(content, expected, tmp_path):
     path = _written(tmp_path / "part-00000", content)

@@ -218,13 +218,15 @@ def test_the_separator_that_rows_probably_have(sets, expected):
         (["topic:1|topic:2", "topic:1"], [("topic:1", "topic:2"), ("topic:1",)]),
         (["chapter:1", "chapter:2"], [("chapter:1",), ("chapter:2",)]),
         (["genre:rock|era:80s"], [("genre:rock", "era:80s")]),
+        (["python:3.8", "numpy:1.2"], [("python:3.8",), ("numpy:1.2",)]),
+        (["a:0.5", "numpy:1.2"], [("a:0.5",), ("numpy:1.2",)]),
     ],
 )
 def test_labels_with_yes_or_no_behind_them(cells, labels):
     assert listed(cells) == (labels, [])
 
 
-@pytest.mark.parametrize("cell", ["a:0.9, b:0.1", "a:0.9", '{"a": 0.7}', "a=3, b=1"])
+@pytest.mark.parametrize("cell", ["a:0.9, b:0.1", "a:0.9", '{"a": 0.7}', "a=1, b=0.5"])
 def test_labels_with_scores_are_no_labels(cell):
     with pytest.raises(
         UsageError, match=r"labels with scores \(line 2: .*without scores, or write"

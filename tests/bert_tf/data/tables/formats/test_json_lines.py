@@ -99,6 +99,7 @@ def test_a_single_row_with_objects_is_a_row(tmp_path, row):
         ('{"$oid": "5f1b"}', "5f1b"),
         ('{"$date": {"$numberLong": "7"}}', {"$date": 7}),
         ('{"$numberInt": "many"}', {"$numberInt": "many"}),
+        ('{"$numberInt": Infinity}', {"$numberInt": float("inf")}),
         ('{"$numberInt": "3", "b": 1}', {"$numberInt": "3", "b": 1}),
     ],
 )
