@@ -244,7 +244,8 @@ def table_format(path: str | Path) -> str:
     advice = spreadsheet_advice(str(path))
     if advice is not None:
         raise UsageError(advice)
-    if seems := format_advice(path):
+    seems = format_advice(path)
+    if seems:
         raise UsageError(f"{path}: format unknown by its name; {seems}")
     raise UsageError(
         f"{path}: format unknown; the name must end in {', '.join(TABLE_FORMATS)}, "

@@ -255,7 +255,7 @@ def _field_name(name: re.Match[bytes]) -> bytes:
 
 
 def _with_http(record: WarcRecord, data: bytes) -> WarcRecord:
-    """Parse the HTTP header of a record; its body may be decoded though the header says not."""
+    """Parse the HTTP header; the body may be decoded even if it says that it is encoded."""
     record.parse_http(auto_decode="none", quirks_mode=True)
     headers = record.http_headers
     if headers is None:
