@@ -43,10 +43,16 @@ LEFT_OUT = "tests/bert_tf/cpu/test_forward_kernels.py::test_a_pretraining_step"
 @pytest.mark.parametrize(
     ("flag", "numba_name", "onednn_name", "files"),
     [
-        ("avx2", "haswell", "AVX2", ARITHMETIC),
-        ("avx512f", "skylake-avx512", "AVX512_CORE", FUNCTIONS),
+        pytest.param("avx2", "haswell", "AVX2", ARITHMETIC, id="AVX2"),
+        pytest.param(
+            "avx512f",
+            "skylake-avx512",
+            "AVX512_CORE",
+            FUNCTIONS,
+            id="AVX-512 without bf16",
+            marks=pytest.mark.long,
+        ),
     ],
-    ids=["AVX2", "AVX-512 without bf16"],
 )
 def test_arithmetic_as_on_an_older_processor(flag, numba_name, onednn_name, files):
     if flag not in processor_flags():
