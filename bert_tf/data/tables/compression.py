@@ -41,6 +41,14 @@ _DECOMPRESSORS: dict[str, tuple[Callable[[], Any], int, bytes]] = {
 _MOST_UNPACKED = 1 << 24
 
 
+def compression_by_content(first: bytes) -> str | None:
+    """Return the compression of a file by its first bytes: `gzip`, `bz2`, `zstd` or None."""
+    for compression, (_, _, magic) in _DECOMPRESSORS.items():
+        if first.startswith(magic):
+            return compression
+    return None
+
+
 def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
     """Decompress a file by its name.
 

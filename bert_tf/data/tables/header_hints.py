@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from bert_tf.base.errors import InputError
+from bert_tf.data.tables.compression import compression_by_content
 from bert_tf.data.tables.dialect import compression_of, table_format_by_name
 
 _FIRST_BYTES = 16_384
@@ -22,6 +23,17 @@ _OTHERS = (
     (r"#FORMAT=WebAnno", "is WebAnno TSV; export CoNLL 2003 or CoNLL-U from WebAnno or INCEpTION"),
     (r"\+-[-+]+\+\s", "is a table drawn for a terminal; export CSV"),
 )
+# First bytes of files.
+_ZIP = b"PK\x03\x04"
+_PARQUET = b"PAR1"
+# Programs and endings of files by their compression.
+_COMPRESSED = {
+    "gzip": ("gzip", ".jsonl.gz"),
+    "bz2": ("bzip2", ".jsonl.bz2"),
+    "zstd": ("zstd", ".jsonl.zst"),
+}
+_LEAST_LINES = 3  # of a table without a known ending
+_COLUMN_NAME = re.compile(r"[\w#]{1,30}(?:[ .-]\w{1,30}){0,2}")
 
 
 def _first_text(path: str | Path) -> str:
@@ -33,19 +45,6 @@ def _first_text(path: str | Path) -> str:
             return stream.read(_FIRST_BYTES).decode("utf-8-sig", "replace")
     except OSError:
         return ""
-
-
-_ZIP = b"PK\x03\x04"
-_STORED = (  # first bytes of files, what they are, and the ending to give them
-    (b"PAR1", "Parquet", ".parquet"),
-    (b"\x1f\x8b", "compressed by gzip", ".jsonl.gz or the like"),
-    (b"BZh", "compressed by bzip2", ".jsonl.bz2 or the like"),
-    (b"\x28\xb5\x2f\xfd", "compressed by zstd", ".jsonl.zst or the like"),
-)
-
-
-_LEAST_LINES = 3
-_COLUMN_NAME = re.compile(r"[\w#]{1,30}(?:[ .-]\w{1,30}){0,2}")
 
 
 def format_advice(path: str | Path, *, may_be_prose: bool = False) -> str:
@@ -62,9 +61,12 @@ def format_advice(path: str | Path, *, may_be_prose: bool = False) -> str:
         return ""
     if first.startswith(_ZIP):
         return "it is a ZIP archive: unzip it and give the files in it"
-    for magic, what, ending in _STORED:
-        if first.startswith(magic):
-            return f"it is {what}: end its name in {ending}"
+    if first.startswith(_PARQUET):
+        return "it is Parquet: end its name in .parquet"
+    compression = compression_by_content(first)
+    if compression is not None:
+        program, ending = _COMPRESSED[compression]
+        return f"it is compressed by {program}: end its name in {ending} or the like"
     text = first.decode("utf-8-sig", "replace")
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or "\0" in lines[0]:
@@ -111,7 +113,8 @@ def header_below(path: str | Path, line: int, names: Collection[str]) -> str | N
     if not 0 < line <= len(lines):
         return None
     title = lines[line - 1]
-    for separator in filter(title.__contains__, _SEPARATORS) if _has_any(title) else _SEPARATORS:
+    # A title without any separator leaves it open which one the header below has.
+    for separator in [each for each in _SEPARATORS if each in title] or _SEPARATORS:
         width = len(list(filter(None, _cells(title, separator))))
         for number, text in enumerate(lines[line:], start=line + 1):
             cells = _cells(text, separator)
@@ -124,10 +127,6 @@ def header_below(path: str | Path, line: int, names: Collection[str]) -> str | N
             if is_header and (below is None or len(_cells(below, separator)) == len(cells)):
                 return f"line {number} has {known_cells[0]!r}: remove the lines above it"
     return None
-
-
-def _has_any(text: str) -> bool:
-    return any(separator in text for separator in _SEPARATORS)
 
 
 def _has_letters(text: str) -> bool:

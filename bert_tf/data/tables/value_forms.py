@@ -106,7 +106,7 @@ def single_labels(labels: Sequence[str]) -> list[str]:
     """Take labels out of their lists, if all lists are of one: `["billing"]` is `billing`.
 
     Of a column with other labels, only texts come out of lists: `[1]` may be a label there. A
-    column with other lists stays as it is: these are told by detectors.
+    column with other lists stays as it is: detectors warn of these.
     """
     lists = [list_in_text(label) for label in labels]
     kinds: type | UnionType = str if None in lists else str | int | float
@@ -227,7 +227,7 @@ def are_scores(values: Iterable[Any]) -> bool:
     return any(low <= min(numbers) and max(numbers) <= high for low, high in _SCORES)
 
 
-# What is said of a label, and the next label behind it, without blanks around both
+# The value of a label, and the next label behind it, without blanks around both
 _SAID = re.compile(
     r"([+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?|true|false|yes|no)(?:(?:\s*[,;|]\s*|\s+)(.+))?",
     re.IGNORECASE | re.DOTALL,
@@ -243,7 +243,7 @@ def scored_labels(cells: Sequence[str]) -> list[dict[str, str]] | None:
         cells: texts of a column. Empty ones have no labels.
 
     Returns:
-        What is said of each label of a cell, in lower case; None if a cell is something else, has a
+        The value of each label of a cell, in lower case; None if a cell is something else, has a
         label twice, or if no cell has several or a fraction: `chapter:1` is a label. So it is if a
         number is not from 0 to 1: `python:3.8` and `year:2019` are labels, too.
     """
