@@ -7,6 +7,7 @@ not applied to other rows.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import sys
@@ -41,16 +42,25 @@ class Correction(NamedTuple):
     corrected: str
 
 
+@contextlib.contextmanager
+def open_rows(path: str | Path) -> Iterator[csv.DictReader]:
+    """Open a CSV file of `label-errors`, whose cells may hold whole texts.
+
+    Reading raises csv.Error, or UnicodeDecodeError where the file is not UTF-8.
+    """
+    csv.field_size_limit(sys.maxsize)
+    with Path(path).open(encoding="utf-8-sig", newline="") as stream:
+        yield csv.DictReader(stream)
+
+
 def read_corrections(path: str) -> list[Correction]:
     """Read a file of corrections.
 
     Raises:
         InputError: a column is missing, a line is no number, or it is no CSV in UTF-8.
     """
-    csv.field_size_limit(sys.maxsize)  # a cell holds a whole text
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.DictReader(stream)
+        with open_rows(path) as rows:
             missing = [name for name in _NEEDED if name not in (rows.fieldnames or ())]
             if missing:
                 raise InputError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bert_tf.base.wording import quantity
+from bert_tf.tasks.base.corrections import open_rows
 from bert_tf.tasks.base.report_sections import (
     MOST_EXAMPLES,
     Example,
@@ -69,7 +69,6 @@ def read_doubted_rows(path: Path) -> list[DoubtedRow] | None:
     Returns:
         The rows; None if the file is no CSV in UTF-8.
     """
-    csv.field_size_limit(sys.maxsize)  # a cell holds a whole text
     try:
         return _doubted_rows(path)
     except (UnicodeDecodeError, csv.Error):
@@ -82,8 +81,8 @@ def _doubted_rows(path: Path) -> list[DoubtedRow]:
 
     known = {field.name for field in dataclasses.fields(DoubtedRow)}
     rows = []
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        for cells in csv.DictReader(stream):
+    with open_rows(path) as rows_of_file:
+        for cells in rows_of_file:
             try:
                 row = DoubtedRow(
                     line=int(cells["line"]),

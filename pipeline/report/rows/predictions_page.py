@@ -305,9 +305,9 @@ def _shown(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict) and value and all(map(_is_number, value.values())):
-        likeliest = sorted(value, key=lambda name: -value[name])[:_SHOWN_LABELS]
-        more = ", …" if len(value) > len(likeliest) else ""
-        return ", ".join(f"{name} {value[name]:.4g}" for name in likeliest) + more
+        shown = sorted(value, key=lambda name: -value[name])[:_SHOWN_LABELS]
+        more = ", …" if len(value) > len(shown) else ""
+        return ", ".join(f"{name} {value[name]:.4g}" for name in shown) + more
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         return ", ".join(map(_shown_part, value)) or "-"
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
