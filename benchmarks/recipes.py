@@ -17,9 +17,10 @@ transformers and accelerate, HuggingFace's Trainer learns the texts of the first
 `run_mlm.py` (`recipes_huggingface.py`) for the same minutes; they must be unmasked (`masking:
 dynamic`).
 
-Runs follow one another, seed by seed: the machine should have no other work. A finished one is a
-line of the results and is not done again; an interrupted one resumes. Prints the mean and the
-standard deviation over the seeds.
+Runs follow one another, seed by seed: the machine should have no other work while the first seed
+runs. The other seeds make as many steps as the first one did, so that their results do not depend
+on the load. A finished run is a line of the results and is not done again; an interrupted one
+resumes. Prints the mean and the standard deviation over the seeds.
 """
 
 from __future__ import annotations
@@ -67,13 +68,24 @@ def bert_pipeline(*arguments: str) -> None:
 
 
 def pretrain(
-    options: argparse.Namespace, recipe: str, data: str, seed: int, run: Path
+    options: argparse.Namespace, recipe: str, data: str, seed: int, run: Path, steps: int
 ) -> dict[str, float]:
-    """Train one run of a recipe; return its steps and minutes."""
+    """Train one run of a recipe; return its steps and minutes.
+
+    Args:
+        options: of the command line.
+        recipe: YAML file.
+        data: folder of records.
+        seed: seed of the run.
+        run: folder of the run.
+        steps: steps to make; 0 for as many as the minutes allow.
+    """
     settings: dict[str, Any] = {"early_stop_evals": 0}
     settings |= dict(entry.split("=", 1) for entry in options.settings)
     if options.size:
         settings["size"] = options.size
+    if steps:
+        return train(recipe, data, seed, run, {**settings, "max_minutes": 0, "steps": steps})
     values = read_yaml_sections(recipe)["train"] | settings
     schedule = values.get("masking_schedule")
     if not schedule:
@@ -117,8 +129,17 @@ def finished(run: Path) -> dict[str, Any]:
     return manifest
 
 
-def pretrain_peer(options: argparse.Namespace, seed: int, run: Path) -> dict[str, float]:
-    """Train HuggingFace's model on the texts of the first recipe; return steps and minutes."""
+def pretrain_peer(
+    options: argparse.Namespace, seed: int, run: Path, steps: int
+) -> dict[str, float]:
+    """Train HuggingFace's model on the texts of the first recipe; return steps and minutes.
+
+    Args:
+        options: of the command line.
+        seed: seed of the run.
+        run: folder of the run.
+        steps: steps to make; 0 for as many as the minutes allow.
+    """
     recipe, folder = options.recipe[0]
     data = PretrainingData.from_manifest(folder, read_manifest(folder))
     values = read_yaml_sections(recipe)["train"]
@@ -127,6 +148,7 @@ def pretrain_peer(options: argparse.Namespace, seed: int, run: Path) -> dict[str
     settings = {
         "config": sized_config(options.size or values["size"], count).as_dict(),
         "minutes": options.minutes,
+        "steps": steps,
         "learning_rate": options.peer_learning_rate,
         "batch_size": int(values["batch_size"]),
         "warmup_proportion": _PEER_WARMUP,
@@ -213,6 +235,7 @@ def measured(options: argparse.Namespace, datasets: dict[str, PretrainingData]) 
     recipes = [(Path(recipe).stem, recipe, data) for recipe, data in options.recipe]
     if options.peer_python:
         recipes.append((PEER, "", ""))
+    first_steps: dict[str, int] = {}
     for seed in range(1, options.seeds + 1):
         for name, recipe, data in recipes:
             key = {"recipe": name, "seed": seed, **conditions}
@@ -221,14 +244,16 @@ def measured(options: argparse.Namespace, datasets: dict[str, PretrainingData]) 
                 size = options.size or "own"
                 folder = f"{name.split()[0]}-{size}-{options.minutes:g}-{seed}"
                 run = path.with_suffix("") / folder
+                steps = first_steps.get(name, 0)
                 if name == PEER:
-                    training = pretrain_peer(options, seed, run)
+                    training = pretrain_peer(options, seed, run, steps)
                 else:
-                    training = pretrain(options, recipe, data, seed, run)
+                    training = pretrain(options, recipe, data, seed, run, steps)
                 measures = {**training, **measures_of(options, run, datasets, seed)}
                 found = {**key, "measures": measures}
                 with path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(found) + "\n")
+            first_steps.setdefault(name, found["measures"]["steps"])
             yield found
 
 

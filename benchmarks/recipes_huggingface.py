@@ -3,12 +3,12 @@
     python benchmarks/recipes_huggingface.py EXAMPLES SETTINGS OUTPUT
 
 EXAMPLES is an .npz file with `ids`, int32 [rows, length], padded with 0 (the texts of a recipe, not
-masked); SETTINGS a JSON text with `config` (of the model), `minutes`, `learning_rate`,
+masked); SETTINGS a JSON text with `config` (of the model), `minutes`, `steps`, `learning_rate`,
 `batch_size`, `warmup_proportion`, `vocab` (file) and `seed`. 15% of the tokens are masked anew in
 every batch by DataCollatorForLanguageModeling, with 80% [MASK], 10% random and 10% kept, and the
-learning rate falls linearly. The number of steps is chosen so that training takes the minutes, from
-the time of the first ones. Writes a HuggingFace folder, and prints a line of JSON. Needs torch,
-transformers and accelerate.
+learning rate falls linearly. With `steps` 0, their number is chosen so that training takes the
+minutes, from the time of the first ones. Writes a HuggingFace folder, and prints a line of JSON.
+Needs torch, transformers and accelerate.
 """
 
 from __future__ import annotations
@@ -65,11 +65,13 @@ def main() -> None:
     rows = Rows(np.load(sys.argv[1])["ids"])
     tokenizer = BertTokenizerFast(settings["vocab"], do_lower_case=settings["lowercase"])
     config = BertConfig(**settings["config"])
-    set_seed(settings["seed"])
-    seconds = seconds_per_step(
-        lambda steps: make_trainer(BertForMaskedLM(config), rows, tokenizer, settings, steps)
-    )
-    steps = int(60 * settings["minutes"] / seconds)
+    steps = settings["steps"]
+    if not steps:
+        set_seed(settings["seed"])
+        seconds = seconds_per_step(
+            lambda steps: make_trainer(BertForMaskedLM(config), rows, tokenizer, settings, steps)
+        )
+        steps = int(60 * settings["minutes"] / seconds)
     set_seed(settings["seed"])
     model = BertForMaskedLM(config)
     start = time.monotonic()
