@@ -37,9 +37,7 @@ _COLUMNS = ("steps", "seconds", "mlm_loss", "mlm_accuracy", "nsp_accuracy")
 def export_examples(data: PretrainingData, path: Path, *, batches: int, batch_size: int) -> None:
     """Write training examples, in an order like ours, and held-out ones as arrays."""
     inputs = PretrainingInputs(data.paths("train"), data, batch_size=batch_size, seed=1)
-    evals = evaluation_batches(
-        data.paths("eval"), data, batch_size=_EVAL_EXAMPLES, limit=_EVAL_EXAMPLES
-    )
+    evals = evaluation_batches(data, batch_size=_EVAL_EXAMPLES, limit=_EVAL_EXAMPLES)
     splits: dict[str, Any] = {"train": islice(inputs.batches(0), batches), "eval": evals}
     arrays: dict[str, Any] = {}
     for split, dataset in splits.items():

@@ -184,7 +184,7 @@ def held_out_loss(run: Path, data: PretrainingData, examples: int, *, is_mask_on
     mask_id = directory.vocab.index("[MASK]")
 
     def batches() -> tf.data.Dataset:
-        found = evaluation_batches(data.paths("eval"), data, batch_size=_EVAL_BATCH, limit=examples)
+        found = evaluation_batches(data, batch_size=_EVAL_BATCH, limit=examples)
         return found.map(lambda batch: with_masks(batch, mask_id)) if is_mask_only else found
 
     evaluation = Evaluation(

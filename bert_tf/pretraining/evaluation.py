@@ -34,7 +34,6 @@ def _eval_batches(
     """Return a function that opens eval records in batches as large as the micro-batches."""
     return functools.partial(
         evaluation_batches,
-        data.paths("eval"),
         data,
         batch_size=phase.batch_size // phase.accumulation_steps,
         limit=config.eval_examples,
@@ -81,7 +80,6 @@ class RecordsEvaluation:
         self._phases = phases
         self._ends = phase_ends([phase.steps for phase in phases])
         self._best = best
-        self._of_chief = WorkerSync(strategy).of_chief
         self._console = console
 
         def evaluation(loss: PretrainingLoss, dataset: Callable[[], tf.data.Dataset]) -> Evaluation:
@@ -101,17 +99,24 @@ class RecordsEvaluation:
         }
         self._before: dict[str, float] = {}  # losses on the sets before training
         self._entropies: dict[int, float] = {}  # by phase
-        for phase in phases:
+        self._check_eval_shards()
+        self._of_chief = WorkerSync(strategy).of_chief
+
+    def _check_eval_shards(self) -> None:
+        """Warn of phases without eval shards; raise UsageError if early stopping needs them."""
+        config = self._config
+        if config.selection_metric != MLM_LOSS:
+            return
+        for phase in self._phases:
             if phase.data.eval_shards:
                 continue
             cure = "preprocess with --eval-fraction above 0 to have some"
             lacks = f"{phase.data.directory} has no eval shards"
-            if config.early_stop_evals and config.selection_metric == MLM_LOSS:
+            if config.early_stop_evals:
                 raise UsageError(f"train.early_stop_evals: {lacks}; set it to 0, or {cure}")
-            if config.selection_metric == MLM_LOSS:
-                console.warn(
-                    f"{lacks}, so nothing is evaluated and best/ is the last model; {cure}"
-                )
+            self._console.warn(
+                f"{lacks}, so nothing is evaluated and best/ is the last model; {cure}"
+            )
 
     def measure_before(self) -> None:
         """Measure the model on the further sets as it is before training, to see changes later.

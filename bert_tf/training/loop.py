@@ -31,7 +31,6 @@ from bert_tf.training.best_model import EarlyStop
 from bert_tf.training.distribution import (
     WorkerSync,
     distributed_iterator,
-    is_chief,
     naming_lost_worker,
 )
 from bert_tf.training.optimizers import StepOptimizer
@@ -134,7 +133,7 @@ class TrainingLoop:
         self._early_stop = EarlyStop(
             settings.early_stop_evals, loss_factor=settings.early_stop_loss
         )
-        self._averages = _averages_of(model, settings, strategy)
+        self._averages = WeightAverages.of_model(model, decay=settings.ema_decay, strategy=strategy)
         with strategy.scope():
             optimizer.build(model.trainable_variables)
         self.training_step = TrainingStep(
@@ -148,10 +147,10 @@ class TrainingLoop:
             averages=self._averages,
         )
         self.run_step = run_step or self.training_step.run
-        self.variables = self._kept_variables(model, optimizer)
         self._timeline = Timeline(settings)
         self._worker_sync = WorkerSync(strategy)
         self._files = self._run_files(run_directory, mirror)
+        self.variables = variables_by_name(self.training_step.variables)
         self._log = ProgressLog(settings, self._timeline, self._files, console)
         self._state = RunState(
             variables=self.variables,
@@ -168,22 +167,11 @@ class TrainingLoop:
         # call, see `TrainingStep.run`.
         self._is_untouched = False
 
-    def _kept_variables(self, model: Any, optimizer: StepOptimizer) -> dict[str, Any]:
-        """Return all variables of a checkpoint by name."""
-        return variables_by_name(
-            {
-                "model": model.variables,
-                "optimizer": optimizer.variables,
-                "loss_scale": [self.training_step.loss_scale, self.training_step.good_steps],
-                "average": self._averages.variables if self._averages else [],
-            }
-        )
-
     def _run_files(self, run_directory: Path | None, mirror: RunMirror | None) -> RunFiles:
         """Return the files of the run, which only the chief writes."""
         return RunFiles(
             run_directory,
-            writes=is_chief(self._strategy),
+            writes=self._worker_sync.writes,
             keep_checkpoints=self._settings.keep_checkpoints,
             console=self._console,
             mirror=mirror,
@@ -355,11 +343,3 @@ def on_stop_signal(stop: Callable[[Signals], None]) -> AbstractContextManager[No
         stop(number)
 
     return handling_signals(handle)
-
-
-def _averages_of(
-    model: Any, settings: LoopSettings, strategy: tf.distribute.Strategy
-) -> WeightAverages | None:
-    if not settings.ema_decay:
-        return None
-    return WeightAverages(model.trainable_variables, decay=settings.ema_decay, strategy=strategy)

@@ -146,6 +146,16 @@ class TrainingStep:
         return {"steps": self._run.experimental_get_tracing_count(), "gradients": gradients()}
 
     @property
+    def variables(self) -> dict[str, list[tf.Variable]]:
+        """Return all variables that steps change, by their part of a checkpoint."""
+        return {
+            "model": self.model.variables,
+            "optimizer": self._optimizer.variables,
+            "loss_scale": [self.loss_scale, self.good_steps],
+            "average": self._averages.variables if self._averages else [],
+        }
+
+    @property
     def batches_ahead(self) -> int:
         """How many batches to prepare while the device computes: those of the next program."""
         return BATCHES_AHEAD if self._programs is None else STEPS_PER_PROGRAM

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import tensorflow as tf
 
@@ -33,6 +33,13 @@ class WeightAverages:
                 self.variables.append(
                     tf.Variable(tf.convert_to_tensor(variable), trainable=False, name="average")
                 )
+
+    @classmethod
+    def of_model(cls, model: Any, *, decay: float, strategy: tf.distribute.Strategy) -> Self | None:
+        """Return averages of the trainable variables of a built model; None if the decay is 0."""
+        if not decay:
+            return None
+        return cls(model.trainable_variables, decay=decay, strategy=strategy)
 
     def update(self, step: tf.Tensor, applied: tf.Tensor) -> None:
         """Move the averages; every replica must call this after each step.

@@ -297,10 +297,10 @@ def _report(
         record.extra["packing"] = only.packing
     record.console.info(*loss_curve_lines(metrics))
     _log_end(result, record.console)
-    log_costs(config, result.seconds, record.console)
     if config.eval_likelihood:
         _log_pairs(config, result, record.console)
     _log_sets(config, result, record.console)
+    log_costs(config, result.seconds, record.console)
     last_phase = result.step - pretrained.phases[-1].steps
     findings = run_findings(read_metrics(metrics), vocab_size=len(vocab), first_step=last_phase)
     record.extra["notes"] = findings

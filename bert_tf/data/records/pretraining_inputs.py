@@ -192,19 +192,18 @@ class PretrainingInputs:
 
 
 def evaluation_batches(
-    shards: list[str], records: PretrainingData, *, batch_size: int, limit: int = 0
+    records: PretrainingData, *, batch_size: int, limit: int = 0
 ) -> tf.data.Dataset:
-    """Return one pass over the first records, in file order, as `parse_records` returns them.
+    """Return one pass over the first eval records, in file order, as `parse_records` returns them.
 
     Args:
-        shards: paths of TFRecord files.
         records: description of the records.
         batch_size: records of a batch; the last one is filled up with zeros, also in `input_mask`
             and `masked_lm_weights`.
         limit: number of records; 0 for all.
     """
     compression = "GZIP" if records.compression == "gzip" else ""
-    dataset = tf.data.TFRecordDataset(shards, compression_type=compression)
+    dataset = tf.data.TFRecordDataset(records.paths("eval"), compression_type=compression)
     if limit:
         dataset = dataset.take(limit)
 

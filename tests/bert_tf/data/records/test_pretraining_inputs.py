@@ -152,8 +152,9 @@ def test_a_batch_has_the_names_and_shapes_of_the_model(tmp_path, names):
 
 @pytest.mark.parametrize(("limit", "rows"), [(0, 7), (5, 5)])
 def test_evaluation_reads_the_first_records_and_fills_the_last_batch(tmp_path, limit, rows):
-    paths = write_shards(tmp_path, [4, 3])
-    batches = list(evaluation_batches(paths, description(), batch_size=4, limit=limit))
+    shards = [Path(path).name for path in write_shards(tmp_path, [4, 3])]
+    records = description(tmp_path, eval_shards=shards)
+    batches = list(evaluation_batches(records, batch_size=4, limit=limit))
     assert len(batches) == 2
     assert numbers_of(batches)[:rows] == list(range(rows))
     filling = tf.reduce_sum(tf.concat([batch["input_mask"] for batch in batches], 0), 1)[rows:]
