@@ -33,6 +33,26 @@ def write_sums(folder: Path, names: Iterable[str]) -> None:
     write_text_atomically(folder / SUMS, text)
 
 
+def write_text_and_sum(folder: Path, name: str, text: str) -> None:
+    """Write a text file of a folder, and renew the checksums if the folder has any.
+
+    While the file changes there is no `SHA256SUMS`: the folder is valid, but unverified.
+
+    Args:
+        folder: the folder.
+        name: path of the file, relative to it.
+        text: its content.
+
+    Raises:
+        InputError: the folder's `SHA256SUMS` is damaged.
+    """
+    listed = read_sums(folder)
+    (folder / SUMS).unlink(missing_ok=True)
+    write_text_atomically(folder / name, text)
+    if listed:
+        write_sums(folder, [*listed, name])
+
+
 def read_sums(folder: Path) -> dict[str, str]:
     """Return the SHA-256 by relative path; {} without a `SHA256SUMS`.
 
@@ -50,7 +70,7 @@ def read_sums(folder: Path) -> dict[str, str]:
         if match is None:
             raise InputError(
                 f"{path}:{number}: damaged; expected a SHA-256, two spaces and a name; make the "
-                "folder again, or delete this file if the others are as they should be"
+                "folder again, or delete this file if the others are intact"
             )
         sums[match[2]] = match[1]
     return sums

@@ -48,7 +48,7 @@ class Closing:
         made: (path, meaning) of its outputs.
         counts: (name, number) of interesting counts.
         seconds: time that it took.
-        next_command: what to run next; None for nothing.
+        next_command: command to run next; None for none.
     """
 
     command: str
@@ -139,12 +139,12 @@ class Console:
     def counting(
         self, label: str, total: int, noun: str = "row", plural: str | None = None
     ) -> Iterator[Callable[[int], None]]:
-        """Yield a function that adds a number to what is done, and shows it.
+        """Yield a function that adds a number of finished things, and shows the progress.
 
-        All is taken to be done at the end of the block, unless it fails.
+        The last count is printed at the end of the block, unless the block fails.
 
         Args:
-            label: what is being done.
+            label: name of the work.
             total: number of things.
             noun, plural: see `quantity`.
         """

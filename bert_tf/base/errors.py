@@ -25,7 +25,7 @@ class BertPipelineError(Exception):
         return [f"{type(self).__name__}: {self}"]
 
 
-# Why a row cannot be used: the reason, and the value that was found, or "".
+# Why a row cannot be used: the reason, and the value at fault, or "".
 Fault = tuple[str, str]
 
 
@@ -78,7 +78,7 @@ def no_folder(path: str | Path, what: str) -> UsageError:
 
     Args:
         path: the path.
-        what: what was expected, such as `model directory`.
+        what: name of the expected folder, such as `model directory`.
     """
     if Path(path).exists():
         return UsageError(f"{path}: is a file; expected a {what}")

@@ -100,7 +100,7 @@ def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
             if lasting:
                 _sync(target.parent)
     except BaseException:
-        with suppress(OSError):  # a read-only file system refuses even what is not there
+        with suppress(OSError):  # a read-only file system refuses to remove even a missing file
             aside.unlink()
         raise
 
@@ -148,10 +148,10 @@ def make_folders(folder: Path) -> None:
     if isinstance(folder, RemotePath):
         folder.mkdir(parents=True, exist_ok=True)
         return
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for each in missing:
-        _sync(each.parent)
+    for place in missing:
+        _sync(place.parent)
 
 
 def sync_tree(folder: str | Path) -> None:
@@ -229,8 +229,8 @@ def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[N
     raise errors of their own.
 
     Args:
-        path: what the block writes.
-        aside: where the block writes it meanwhile; errors about it name `path`, too.
+        path: the file or folder that the block writes.
+        aside: the path to which the block writes first; errors about it name `path`, too.
 
     Raises:
         OSError: there is no storage.
@@ -244,8 +244,7 @@ def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[N
         if named is None:
             raise
         raise named from error
-    # Libraries raise errors of their own about storage; all others pass.
-    except Exception as error:
+    except Exception as error:  # a library's own kind, which may be about storage
         code = _code_in(str(error))
         if code is None:
             raise
@@ -278,10 +277,11 @@ def _about(error: OSError, path: Path, aside: str | Path | None) -> OSError | No
 
 
 def _code_in(message: str) -> int | None:
+    """Return the error code of storage whose text is in a message; None without one."""
     return next((code for code in _STORAGE if os.strerror(code) in message), None)
 
 
-# Begin of the file that a clone without `git lfs` has instead of a large file
+# Beginning of the file that a clone without `git lfs` has instead of a large file
 # (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
 POINTER_START = b"version https://git-lfs.github.com/spec/v1"
 

@@ -70,9 +70,10 @@ def _nvidia_smi() -> str:
     return ""
 
 
-def _listed(said: str) -> list[Gpu]:
+def _listed(output: str) -> list[Gpu]:
+    """Return the GPUs in the output of `nvidia-smi`, a line each."""
     gpus = []
-    for line in said.splitlines():
+    for line in output.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) == _QUERY_CELLS:
             name, memory, capability, driver = cells

@@ -123,7 +123,7 @@ def unsealed(content: bytes) -> dict[str, Any]:
         raise ValueError("expected a JSON object")
     seal = document.pop(_SEAL, None)
     if seal is not None and seal != _digest(document):
-        raise ValueError("its content is not the one that its key `checksum` is of")
+        raise ValueError("its content does not match its key `checksum`")
     return document
 
 
@@ -136,7 +136,7 @@ def note_finished(
         note: path of the record.
         path: the file.
         sha256: its SHA-256; None reads the file.
-        made_from: checksum of what the file depends on.
+        made_from: checksum of the inputs of the file.
     """
     document = {"sha256": sha256 or file_sha256(path), "made_from": made_from}
     write_sealed(note, document)

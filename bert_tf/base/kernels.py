@@ -4,9 +4,9 @@ Orders, splits and random choices of jobs follow from these functions, so none m
 results. Numba renews a cached kernel only when its own file changes: after an edit here, delete the
 `__pycache__` folders.
 
-Random numbers: a key is a hash of the user's seed, a purpose, and numbers of what is chosen for
-(`seed_key`, `combine_keys`). A stream of numbers starts from a key (`next_bits`). So choices do not
-depend on the order of computation or on the number of workers.
+Random numbers: a key is a hash of the user's seed, a purpose, and numbers that identify the thing
+to choose for, such as a document (`seed_key`, `combine_keys`). A stream of numbers starts from a
+key (`next_bits`). So choices do not depend on the order of computation or on the number of workers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def take_ranges(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> 
 
 @numba.njit(cache=True, nogil=True)
 def count_characters(data: np.ndarray, start: int, stop: int) -> int:
-    """Count the characters of UTF-8, uint8, in a range: bytes that do not continue one."""
+    """Count the characters of `data[start:stop]`, UTF-8 in uint8: all but continuation bytes."""
     count = 0
     for place in range(start, stop):
         count += data[place] & 0xC0 != 0x80

@@ -33,21 +33,21 @@ def is_verbose() -> bool:
 
 def ask_for_warnings_only() -> None:
     """Have C++ libraries loaded from now on log warnings and errors; keeps set variables."""
-    # The lowest level that shows warnings: of a graphics card whose libraries are missing.
+    # Level 1 hides information. Warnings matter: one tells that a GPU's libraries are missing.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 
 @contextmanager
 def filtered_stderr() -> Iterator[tuple[TextIO, int]]:
-    """Lead file descriptor 2 through `noise_filter.py`.
+    """Send file descriptor 2 (stderr) through `noise_filter.py` inside the block.
 
     TensorFlow's C++ code, Python's logging and worker processes all write there. The filter is a
     process of its own, so that the last words of an aborted process still come through.
 
     Yields:
-        A stream to where descriptor 2 led before, for our own lines, and the descriptor of a pipe
-        that takes messages for the log of a job.
+        A stream to the former stderr, for our own lines; and the descriptor of a pipe that takes
+        messages for the log of a job.
     """
     stderr = sys.__stderr__
     if stderr is not None:
@@ -69,7 +69,7 @@ def filtered_stderr() -> Iterator[tuple[TextIO, int]]:
 
 
 def _start_filter() -> tuple[subprocess.Popen, int]:
-    """Put the filter's pipe in the place of stderr; returns the pipe for the log, too."""
+    """Start the filter and make its pipe our stderr; also return the pipe for the log."""
     reader, writer = os.pipe()
     log_reader, log_writer = os.pipe()
     try:
@@ -99,9 +99,9 @@ def is_in_ipython() -> bool:
 def quiet_in_ipython() -> Iterator[TextIO]:
     """Keep noise of libraries out of a notebook, or do nothing outside IPython.
 
-    A kernel shows what reaches descriptor 2, but replaces `sys.stderr`, to which Python's logging
-    writes. TensorFlow even logs to `sys.stdout` there, down to information. So both ways are
-    filtered. Blocks may be nested.
+    A kernel shows all output to descriptor 2, but replaces `sys.stderr`, to which Python's logging
+    writes. TensorFlow even logs to `sys.stdout` there, down to information. So descriptor 2 and the
+    loggers are filtered. Blocks may be nested.
 
     Yields:
         The stream for our own lines.
@@ -122,6 +122,6 @@ def quiet_in_ipython() -> Iterator[TextIO]:
 
 
 def _is_worth_showing(record: logging.LogRecord) -> bool:
-    """Judge a record as `noise_filter.py` judges the line that a handler would make of it."""
+    """Judge a record like `noise_filter.py`, by the line that a handler would print for it."""
     line = f"{record.levelname}:{record.name}:{record.getMessage()}"
     return not is_noise(line.encode(errors="replace"))

@@ -13,9 +13,9 @@ import signal
 import sys
 from pathlib import Path
 
-_SECONDS_OF_A_LINE = 0.2
-_LONGEST_LINE = 1 << 20
-_LONGEST_LOG = 1 << 24
+_SECONDS_OF_A_LINE = 0.2  # after which an incomplete line is shown: it is a prompt
+_LONGEST_LINE = 1 << 20  # bytes; a longer one is shown in parts, to bound the memory
+_LONGEST_LOG = 1 << 24  # bytes, after which output of libraries is left out
 # The same as in pipeline/outputs/job_log.py, which this process does not import.
 OPEN = b"\0"
 _FIRST_LINE = re.compile(rb"\d{4}-\d\d-\d\d [\d:]+ UTC: bert-pipeline ")
@@ -32,8 +32,8 @@ def is_noise(line: bytes) -> bool:
 class Log:
     """The log of a job; keeps lines until its file is known.
 
-    Always writes the job's own lines, and those of libraries up to a size. Leaves a file alone
-    that does not begin like such a log.
+    Always writes the job's own lines; lines of libraries only up to _LONGEST_LOG. Never touches a
+    file that does not begin like such a log.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Log:
         self._begun = b""
 
     def read(self, chunk: bytes) -> None:
-        """Take messages of `JobLog`, the last of which may be incomplete."""
+        """Write messages of `JobLog`; keep the last one until it is complete."""
         *messages, self._begun = (self._begun + chunk).split(b"\n")
         for message in messages:
             if message[:1] == OPEN:
@@ -54,6 +54,7 @@ class Log:
                 self._add(message[1:] + b"\n")
 
     def write(self, lines: list[bytes]) -> None:
+        """Write output of libraries, if there is room left for it."""
         data = b"".join(lines)
         if self._left <= 0 or not data:
             return
@@ -74,8 +75,9 @@ class Log:
             if size and size >= self._left and _set_aside(path):
                 os.close(file)
                 file, size = _open_log(path)
-        except OSError:  # a job needs no log to go on
-            self._is_refused, self._left = True, 0
+        except OSError:  # the job works without a log
+            self._is_refused = True
+            self._left = 0
             self._waiting.clear()
             return
         self._file = file

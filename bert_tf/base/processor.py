@@ -19,8 +19,8 @@ _BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 _WITHOUT_BFLOAT16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI"}
 
 
-# Times of a core in /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. What follows
-# is contained in the first two.
+# Times of a core in /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. The later
+# columns are contained in the first two.
 _TIMES = 8
 _IDLE = 3
 _IOWAIT = 4

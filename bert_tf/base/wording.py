@@ -108,7 +108,7 @@ class Rates(NamedTuple):
         return {name: value for name, value in costs.items() if value}
 
     def shown(self, seconds: float) -> str:
-        """Format them: `cost 1.25, 0.30 kWh`; "" if neither is known."""
+        """Format the result of `figures`: `cost 1.25, 0.30 kWh`; "" if neither is known."""
         words = {"cost": "cost {}", "kwh": "{} kWh"}
         figures = self.figures(seconds)
         return ", ".join(words[name].format(_amount(value)) for name, value in figures.items())
@@ -147,7 +147,7 @@ def shown_measure(value: float, error: float | None = None, rows: int | None = N
 def shown_number(value: Any) -> str:
     """Format a number to read: `12,345`, `6.4312`, `0.0001235`, `1e-12`.
 
-    Beyond integers it is rounded to four decimals, below 1 to four significant digits.
+    Fractions are rounded to four decimals; those below 1 to four significant digits.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return str(value)

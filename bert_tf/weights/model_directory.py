@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from bert_tf.base.checksums import SUMS, check_sums, read_sums, write_sums
+from bert_tf.base.checksums import SUMS, check_sums, write_sums, write_text_and_sum
 from bert_tf.base.errors import UsageError, no_folder
 from bert_tf.base.files import replacing_directory, write_text_atomically
 from bert_tf.base.json_files import JsonFolder, read_json_object
@@ -284,11 +284,7 @@ def write_model_directory(
 
 def write_task(folder: Path, task: dict[str, Any]) -> None:
     """Replace the `task.json` of a model directory, and its checksum."""
-    vouched_for = read_sums(folder)
-    # Without its sums the folder is valid, but unverified, while it changes.
-    (folder / SUMS).unlink(missing_ok=True)
-    write_text_atomically(folder / TASK, _as_json(task))
-    write_sums(folder, vouched_for)
+    write_text_and_sum(folder, TASK, _as_json(task))
 
 
 def model_tensors(model: Any) -> dict[str, np.ndarray]:

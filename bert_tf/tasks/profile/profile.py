@@ -14,9 +14,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from bert_tf.base.checksums import SUMS, check_sums, read_sums, write_sums
+from bert_tf.base.checksums import check_sums, write_text_and_sum
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_json_object
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.profile.distance import LEAST_TRAINING_ROWS, TrainingDistance
@@ -122,12 +121,7 @@ class Profile:
             if getattr(self, field.name) is not None
         }
         text = json.dumps({"version": VERSION, **entries}, ensure_ascii=False)
-        vouched_for = read_sums(folder)
-        # Without its sums the folder is valid, but unverified, while it changes.
-        (folder / SUMS).unlink(missing_ok=True)
-        write_text_atomically(folder / PROFILE, f"{text}\n")
-        if vouched_for:
-            write_sums(folder, [*vouched_for, PROFILE])
+        write_text_and_sum(folder, PROFILE, f"{text}\n")
 
 
 def read_profile(folder: str | Path) -> Profile | None:

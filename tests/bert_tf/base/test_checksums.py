@@ -1,11 +1,18 @@
-"""SHA256SUMS: what other tools think of it, and what it notices."""
+"""SHA256SUMS: read by other tools, and compared with changed files."""
 
 import shutil
 import subprocess
 
 import pytest
 
-from bert_tf.base.checksums import SUMS, check_sums, file_sha256, read_sums, write_sums
+from bert_tf.base.checksums import (
+    SUMS,
+    check_sums,
+    file_sha256,
+    read_sums,
+    write_sums,
+    write_text_and_sum,
+)
 from bert_tf.base.errors import InputError
 
 
@@ -56,3 +63,18 @@ def test_later_sums_replace_earlier_ones_of_a_file(folder):
     write_sums(folder, ["a"])
     assert read_sums(folder)["a"] == file_sha256(folder / "a")
     assert len(read_sums(folder)) == 3
+
+
+def test_a_rewritten_text_keeps_the_sums_of_other_files(folder):
+    write_text_and_sum(folder, "a", "new")
+    check_sums(folder)
+    assert len(read_sums(folder)) == 3
+    write_text_and_sum(folder, "added", "text")
+    assert read_sums(folder)["added"] == file_sha256(folder / "added")
+
+
+def test_a_rewritten_text_makes_no_sums_where_a_user_has_deleted_them(folder):
+    (folder / SUMS).unlink()
+    write_text_and_sum(folder, "a", "new")
+    assert not (folder / SUMS).exists()
+    check_sums(folder)
