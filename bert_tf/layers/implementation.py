@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Implementation:
-    """The plain form: each method calls the layers. A faster form overrides what it speeds up.
+    """The plain form: each method calls the layers. A faster form overrides some.
 
     An override computes the same function, up to rounding, with the same gradients.
     """
@@ -57,7 +57,7 @@ class Implementation:
 class ForwardOnly(Implementation):
     """Layers for TensorFlow graphs that run on processors and have no gradients.
 
-    Grappler fuses the products of such a graph with what follows them; see `fusible_activation`.
+    Grappler fuses the products of such a graph with those after them; see `fusible_activation`.
     """
 
     def activate(self, name: str | None, products: Any, bias: Any) -> Any:

@@ -64,7 +64,7 @@ def plan_finding(phases: Iterable[tuple[PretrainingData, int, int]]) -> str | No
             same text.
 
     Returns:
-        A sentence with the number of epochs and what to do; None for fewer epochs, and if a
+        A sentence with the number of epochs and the remedy; None for fewer epochs, and if a
         manifest does not say how many records there are.
     """
     epochs = 0.0

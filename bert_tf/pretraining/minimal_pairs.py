@@ -1,9 +1,9 @@
 """Minimal pairs: how often a model finds a good sentence likelier than a bad one.
 
-A pair differs in what is tested, such as the agreement of a verb. The model is right about it if
-the pseudo-log-likelihood of the good sentence is the higher one (Warstadt et al. 2020, "BLiMP",
-section 4; Salazar et al. 2020, section 4.2); equal ones count as half. No head is trained, so that
-the measure shows only what pretraining has taught.
+The sentences of a pair differ in one thing, such as the agreement of a verb. The model is right
+about it if the pseudo-log-likelihood of the good sentence is the higher one (Warstadt et al. 2020,
+"BLiMP", section 4; Salazar et al. 2020, section 4.2); equal ones count as half. No head is trained,
+so that the measure shows the effect of pretraining only.
 """
 
 from __future__ import annotations
@@ -121,11 +121,11 @@ class PairJudge:
         if is_unusable.any():
             place = int(np.argmax(is_unusable)) % len(pairs)
             excess = int(self._copies.excess[numbers][np.argmax(is_unusable)])
-            what = "has no token"
+            fault = "has no token"
             if excess:
-                what = f"has {excess} tokens more than the {max_seq_length - 2} of the model"
+                fault = f"has {excess} tokens more than the {max_seq_length - 2} of the model"
             raise InputError(
-                f"{pairs.source}:{pairs.lines[place]}: a sentence {what}; leave the pair out"
+                f"{pairs.source}:{pairs.lines[place]}: a sentence {fault}; leave the pair out"
             )
 
     def __len__(self) -> int:
@@ -179,7 +179,7 @@ def accuracy_error(accuracy: float, pairs: int) -> float:
 
 
 def _scorer(model: Any) -> Any:
-    """Return a graph from padded copies to the log-probability of what they mask, float32 [n]."""
+    """Return a graph from padded copies to log-probabilities of the masked tokens, float32 [n]."""
     rows = tf.TensorSpec([None, None], tf.int32)
 
     @tf.function(

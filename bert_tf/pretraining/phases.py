@@ -68,8 +68,8 @@ class PretrainingPhase:
     def batch_rows(self) -> BatchRows:
         """Rows of a batch.
 
-        With packing there are fewer rows than sequences, but always a multiple of what divides
-        them.
+        With packing there are fewer rows than sequences, but their number can be divided among
+        micro-batches and replicas just as well.
         """
         return BatchRows(batch=self.batch_size, micro_batches=self.accumulation_steps)
 

@@ -189,7 +189,7 @@ def choose_attention(
         console.info(f"attention is not fused: {reason}")
     elif reason is None and dropout:
         console.info(
-            "attention is fused in evaluations alone, as training has dropout of attention; "
+            "attention is fused only in evaluations, as training has dropout of attention; "
             "attention_probs_dropout_prob=0 fuses it there, too"
         )
     return reason is None
@@ -216,7 +216,7 @@ def _can_still_fuse(console: Console) -> bool:
     """Tell whether a resumed run can fuse attention here; warn if not, as bits will differ."""
     reason = _why_gpus_cannot_fuse()
     if reason is not None:
-        console.warn(f"this run fused attention, and goes on without: {reason}")
+        console.warn(f"this run fused attention, and continues without: {reason}")
     return reason is None
 
 
@@ -228,7 +228,7 @@ def _why_gpus_cannot_fuse() -> str | None:
         details = tf.config.experimental.get_device_details(gpu)
         if details.get("compute_capability", (0, 0)) < _FUSED_ATTENTION_CAPABILITY:
             name = details.get("device_name", gpu.name)
-            return f"cuDNN's kernels need compute capability 8.0, which {name} has not"
+            return f"cuDNN's kernels need compute capability 8.0, which {name} does not have"
     return cudnn.why_unavailable()
 
 

@@ -292,7 +292,7 @@ class EarlyStop:
             notes[_EXCEEDING_LOSS] = loss
 
     def reason(self, notes: dict[str, Any]) -> str | None:
-        """Return why the run ends here; None if it goes on."""
+        """Return the reason to end the run here; None if it continues."""
         if STOP in notes:
             return str(notes[STOP])
         if self._limit and notes.get(_EVALUATIONS_SINCE_BEST, 0) >= self._limit:

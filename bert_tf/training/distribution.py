@@ -172,8 +172,8 @@ def naming_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
 class WorkerSync:
     """Means over all workers, by which they agree before they branch.
 
-    Collective operations deadlock if workers disagree about what comes next: whether the time is
-    over, how many steps the next call has, whether to stop. So all decide from the same means.
+    Collective operations deadlock if workers disagree about the next one: whether the time is over,
+    how many steps the next call has, whether to stop. So all decide from the same means.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
@@ -194,9 +194,9 @@ class WorkerSync:
     def of_chief(self, *groups: Mapping[str, float]) -> tuple[dict[str, float], ...]:
         """Return the chief's numbers, bit by bit; every worker must call this with the same names.
 
-        What each worker computes by itself may differ in the last bit, as processors do. An
-        evaluation calls this before anything is decided by what it measured: else one worker might
-        stop early, and the others would wait for it forever.
+        Numbers that each worker computes by itself may differ in the last bit, as processors do. An
+        evaluation calls this before any decision about its metrics: else one worker might stop
+        early, and the others would wait for it forever.
 
         Args:
             groups: numbers by name, which are sent together.

@@ -36,7 +36,7 @@ class Memory:
 
     Attributes:
         total: memory of all processes together.
-        available: memory that is free, or can be freed, plus what this process already uses.
+        available: memory that is free, or can be freed, plus the memory of this process.
     """
 
     total: int
@@ -58,7 +58,7 @@ def machine_memory(process: Path = Path("/proc/self"), cgroups: Path = _CGROUPS)
     free = total  # if the system does not say, like macOS
     with suppress(OSError, KeyError, ValueError):
         free = 1024 * _numbers(process.parent / "meminfo")["MemAvailable:"]
-    own = 0  # what this process already uses, which is available to it
+    own = 0  # memory of this process, which stays available to it
     with suppress(OSError, KeyError, ValueError):
         own = 1024 * _numbers(process / "status")["VmRSS:"]
     free += own

@@ -69,7 +69,7 @@ class StepOptimizer(keras.optimizers.Optimizer):
         rate_factor: factor of a variable on the learning rate; None is 1 for all.
 
     Attributes:
-        applied: what `prepare_step` was given, float32 [] variable.
+        applied: the argument of `prepare_step`, float32 [] variable.
         gradient_factor: factor of the step's gradients, float32 [] variable.
     """
 

@@ -171,8 +171,8 @@ def _folders(directory: Path) -> list[tuple[int, Path]]:
 def variables_by_name(variables: dict[str, list[Any]]) -> dict[str, Any]:
     """Return variables as `group/number`, such as `model/0003`.
 
-    Keras' own names are unsuitable for checkpoints: they are numbered by what else the process has
-    built before.
+    Keras' own names are unsuitable for checkpoints: their numbers depend on the layers that the
+    process has built before.
     """
     return {
         f"{group}/{number:04d}": variable
@@ -334,7 +334,7 @@ class RunFiles:
             self._publish("trying again with the next checkpoint")
 
     def publish_rest(self) -> None:
-        """Publish what could not be published before, at the end of the process.
+        """Publish the files that could not be published earlier; called at the end of the process.
 
         Raises:
             OSError: the mirror still cannot be written.

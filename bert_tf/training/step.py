@@ -428,7 +428,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _numbers(losses: dict[str, tf.Tensor], parts: LossParts, batch: Batch) -> dict[str, tf.Tensor]:
-    """Name what a micro-batch logs, so that sums over micro-batches and replicas are plain sums.
+    """Name the numbers that a micro-batch logs, so that those of all parts add up to plain sums.
 
     `loss/…` is a loss term, already divided by its global weight. `sum/…` and `weight/…` of a
     metric are divided at the end. `WORK_COUNTS` are counts.

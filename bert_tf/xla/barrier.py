@@ -12,8 +12,8 @@ import tensorflow as tf
 def behind_barrier(*tensors: Any) -> list[tf.Tensor]:
     """Return tensors that XLA takes for other values than the arguments.
 
-    XLA computes equal expressions once and keeps the result. So what a gradient computes again is
-    kept in memory all the same, unless it is computed from tensors behind a barrier, as in
+    XLA computes equal expressions once and keeps the result. So a value that a gradient
+    computes again is kept in memory all the same, unless its inputs are behind a barrier, as in
     `jax.checkpoint`. Also, XLA drops roundings to 16 bits between two operations in 32 bits, and
     stores 32 bits; not across a barrier.
 

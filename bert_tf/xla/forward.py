@@ -147,7 +147,7 @@ def _gelu(function: Callable[..., tuple[Any, Any]], products: Any, bias: Any) ->
             again, upstream = behind_barrier(products, upstream)
             _, slopes = function(wide(again, bias))
             of_sum = tf.cast(tf.cast(upstream, tf.float32) * slopes, products.dtype)
-            # Its sum reads what is stored, so that nothing is stored in 32 bits for it.
+            # The bias sums the stored 16 bits, so that nothing is stored in 32 bits for it.
             (of_sum,) = behind_barrier(of_sum)
             of_bias = tf.reduce_sum(tf.cast(of_sum, tf.float32), 0)
             return of_sum, tf.cast(of_bias, bias.dtype)

@@ -29,7 +29,7 @@ class Finding:
     """The outcome of a check.
 
     Attributes:
-        detail: what was found, or why the check failed.
+        detail: the result, or why the check failed.
     """
 
     name: str
@@ -170,7 +170,7 @@ def _java() -> str:
     return f"{path}, {next(iter(version.splitlines()), 'version not known')}"
 
 
-# By what they examine, the quick ones first; each returns what it found, or raises an error.
+# Checks by subject, the quick ones first; each returns its result, or raises an error.
 CHECKS: dict[str, Callable[[], str]] = {
     "packages": _packages,
     "engines of score": _engines,

@@ -39,7 +39,7 @@ from pipeline.outputs.job_folder import check_finished, finished_model
 from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import read_manifest, rejects_path
 
-_MOST_STEPS = 8  # from a model to what it was trained on
+_MOST_STEPS = 8  # from a model to the files that it was trained on
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _warn_of_training_rows(
 
 
 def _trained_on(model: str, digests: Collection[str], depth: int = 0) -> list[str]:
-    """Return the training files of one of some SHA-256, of the model or what it was made of."""
+    """Return the training files, of the model or of those before it, with one of some SHA-256."""
     folder = Path(model)
     manifest = read_manifest(folder) or (folder.name == "best" and read_manifest(folder.parent))
     if not manifest or depth > _MOST_STEPS:

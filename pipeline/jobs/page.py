@@ -66,7 +66,7 @@ def write_corpus_page(
         html: file of the page.
         vocab: to report words unknown to it; None for none.
         lowercase: casing of the vocabulary; None infers it.
-        samples: how many examples of what each rule drops.
+        samples: number of dropped texts to show for each rule.
         overwrite: whether the page may replace anything but a page.
 
     Raises:
@@ -97,7 +97,8 @@ def write_runs_page(
     Args:
         runs: their folders.
         output: file of the page.
-        texts, pairs: what the model of every run reads, as the page shows.
+        texts: single texts that the model of every run reads, as the page shows.
+        pairs: pairs of texts, likewise.
         overwrite: whether the page may replace anything but a page.
 
     Raises:

@@ -185,8 +185,8 @@ def _data_folders(config: TrainConfig) -> dict[str, str]:
 def _read_data(folder: str, flag: str = "--data ") -> PretrainingData:
     path = path_of(folder)
     if not path.is_dir():
-        what = "is a file" if path.exists() else "no such folder"
-        raise UsageError(f"{flag}{folder}: {what}; give a folder made by bert-pipeline preprocess")
+        fault = "is a file" if path.exists() else "no such folder"
+        raise UsageError(f"{flag}{folder}: {fault}; give a folder made by bert-pipeline preprocess")
     data = PretrainingData.from_manifest(folder, read_manifest(folder))
     check_files(folder, {"vocab.txt", TOKEN_COUNTS_FILE})  # records have checksums of their own
     return data
@@ -339,9 +339,9 @@ def _log_sets(config: TrainConfig, result: TrainingResult, console: Console) -> 
         if change is None:
             console.info(f"{name} {last[name]:.4f}")
         else:
-            what = "forgotten" if change > 0 else "gained"
+            verb = "forgotten" if change > 0 else "gained"
             console.info(
-                f"{name} {last[name]:.4f}, {abs(change):.4f} {what} since the model of --init"
+                f"{name} {last[name]:.4f}, {abs(change):.4f} {verb} since the model of --init"
             )
 
 

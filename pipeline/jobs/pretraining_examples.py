@@ -329,9 +329,9 @@ def _collect_counts(
     }
 
 
-def _by_reason(made: Counter[str], what: str) -> Counter[str]:
-    """Return the nonzero counts named `what/reason`, by reason."""
-    prefix = f"{what}/"
+def _by_reason(made: Counter[str], kind: str) -> Counter[str]:
+    """Return the nonzero counts named `kind/reason`, by reason."""
+    prefix = f"{kind}/"
     return Counter(
         {name.removeprefix(prefix): n for name, n in made.items() if n and name.startswith(prefix)}
     )

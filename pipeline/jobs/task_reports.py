@@ -55,7 +55,7 @@ def log_if_nothing_resumes(run: JobFolder, options: RunOptions) -> None:
 
 
 def warn_of_unfinished_run(path: str, console: Console) -> None:
-    """Warn if a model is the best so far of a run that goes on, or was interrupted."""
+    """Warn if a model is the best so far of a run that still trains, or was interrupted."""
     model = model_folder(path)
     if model.name != "best" or manifest_path(model.parent).exists():
         return

@@ -30,7 +30,7 @@ def open_keys(config: Section) -> tuple[str, ...]:
 
 
 def with_kept_choices(config: SectionType) -> SectionType:
-    """Return the config with what a finished or unfinished output of its folder chose.
+    """Return the config with the choices that an output of its folder, finished or not, has made.
 
     Keys without a kept value stay open: the output was made with a given value, which the check of
     the job then tells apart, or the job was killed before it had read its rows.

@@ -1,4 +1,4 @@
-"""Inputs of jobs: their fingerprints, which identify an output, and what has changed of them."""
+"""Inputs of jobs: their fingerprints, which identify an output, and their changes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class JobInputs:
         ]
 
     def changed_since_made(self) -> list[str]:
-        """Say which input files are not what the manifest beside them says; a line each."""
+        """Return a line for each input file that the manifest beside it does not describe."""
         lines = []
         for each in self.fingerprints:
             path = Path(str(each["path"]))

@@ -81,7 +81,7 @@ class JobRecord:
     def suggest(self, command: str, *positional: str, **flags: str) -> None:
         """Set the suggested next command.
 
-        A config file that has a section of the command is named instead of what that section says.
+        If the config file has a section of the command, it is named in place of the values.
 
         Args:
             command: its name.

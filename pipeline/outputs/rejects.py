@@ -58,9 +58,9 @@ class RejectLimit:
     def is_exceeded(self, rejected: int, rows: int) -> bool:
         return rejected > (self.most if isinstance(self.most, int) else self.most * rows)
 
-    def excess(self, what: str, rejected: int, rows: int) -> str:
+    def excess(self, inputs: str, rejected: int, rows: int) -> str:
         return (
-            f"{what}: {rejected:,} of {quantity(rows, 'row')} rejected, more than --max-rejects "
+            f"{inputs}: {rejected:,} of {quantity(rows, 'row')} rejected, more than --max-rejects "
             f"{self.text} allows"
         )
 
@@ -76,15 +76,15 @@ def report_rejects(console: Console, rejects_file: Path, rows: int, inputs: Sequ
     warn_of_rejects(console, read_rejects(rejects_file), rows, ", ".join(inputs))
 
 
-def warn_of_rejects(console: Console, rejects: Iterable[Reject], rows: int, what: str) -> None:
+def warn_of_rejects(console: Console, rejects: Iterable[Reject], rows: int, inputs: str) -> None:
     """Report frequent reasons of rejects, if any.
 
     Args:
         rejects: of all inputs.
         rows: number of all rows read.
-        what: names the inputs in the message.
+        inputs: their names in the message.
     """
-    for number, line in enumerate(describe_rejects(rejects, rows, what)):
+    for number, line in enumerate(describe_rejects(rejects, rows, inputs)):
         console.info(line) if number else console.warn(line)
 
 
@@ -99,10 +99,10 @@ def excess_of(limit: RejectLimit, config: Section, counts: Mapping[str, Any]) ->
         counts: of its manifest.
     """
     values = config.as_dict()
-    for what, rejected, rows in _counted(values, counts):
+    for inputs, rejected, rows in _counted(values, counts):
         if limit.is_exceeded(rejected, rows):
             reasons = rejects_path(values["output"])
-            return f"{limit.excess(what, rejected, rows)}; the reasons: {reasons}"
+            return f"{limit.excess(inputs, rejected, rows)}; the reasons: {reasons}"
     return None
 
 

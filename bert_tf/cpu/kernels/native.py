@@ -2,8 +2,8 @@
 
 An entry, of signature `ENTRY`, gets the addresses of arguments, then of results; eight numbers of
 shape for each, filled up with ones from the left; and the range of rows to compute of the divided
-tensor. It returns `DONE`, or `MISFIT` if shapes do not fit, which is also what Numba returns after
-an exception.
+tensor. It returns `DONE`, or `MISFIT` if shapes do not fit; Numba returns `MISFIT`, too, after an
+exception.
 
 Large tensors are divided into pieces of rows, which several threads compute (`workers`). Pieces
 have a fixed size, and sums over rows are added up in the order of the pieces, so results do not
@@ -35,7 +35,7 @@ ENTRY = types.int64(_POINTER(types.uintp), _POINTER(types.int64), types.int64, t
 
 
 class Description(enum.IntEnum):
-    """Places of what an operation knows of the function that it calls, int64 each."""
+    """Places in the description of the function that an operation calls, int64 each."""
 
     ENTRY = 0  # address of the entry
     SUMS = 1  # number of sums over rows, the last results
@@ -47,7 +47,7 @@ class Description(enum.IntEnum):
 
 
 class Job(enum.IntEnum):
-    """Places of what the pieces of a call have in common, int64 each."""
+    """Places in the data that the pieces of a call share, int64 each."""
 
     ENTRY = 0  # address of the entry
     DATA = 1  # address of the addresses of tensors
@@ -150,7 +150,7 @@ def size_of(dims: Any, number: int, row_axes: int = 0) -> int:
 
 @numba.njit(**FUNCTION)
 def _computed(description: Any, data: np.ndarray, dims: np.ndarray) -> int:
-    """Call the entry for all rows; return what it returns.
+    """Call the entry for all rows, and return its result, `DONE` or `MISFIT`.
 
     Args:
         description: address of the numbers of `Description`.

@@ -44,7 +44,7 @@ class TrackedRun:
 
     @property
     def folder(self) -> Path:
-        """Where trackers keep their files and what they need to continue."""
+        """Folder of the trackers: their files, and the state that they continue from."""
         return self.directory / FOLDER
 
     def read_state(self, tracker: str) -> dict[str, Any]:

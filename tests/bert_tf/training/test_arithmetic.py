@@ -251,5 +251,5 @@ def test_a_resumed_run_keeps_its_attention(tmp_path, console, monkeypatch):
         assert "keeping the arithmetic" in console.text
         assert "bfloat16, with XLA, fused attention" in console.text.splitlines()[-1]
     settle(tmp_path / "run", console, ROWS, **options)
-    assert "goes on without: cuDNN's kernels need an NVIDIA GPU" in console.text
+    assert "continues without: cuDNN's kernels need an NVIDIA GPU" in console.text
     assert console.text.splitlines()[-1].endswith("bfloat16, with XLA")
