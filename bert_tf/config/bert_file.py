@@ -58,7 +58,7 @@ def read_task(folder: str | Path) -> dict[str, Any] | None:
     Raises:
         InputError: it is damaged.
     """
-    # Labels that were edited by hand would no longer be those of the logits.
+    # Labels that were edited by hand would no longer fit the logits.
     check_sums(Path(folder), {TASK}.__contains__)
     file = Path(folder) / TASK
     return read_json_object(file) if file.is_file() else None
@@ -95,7 +95,7 @@ def bert_document(path: str | Path, document: dict[str, Any]) -> BertDocument:
         raise UsageError(f"{path}: {fault}")
     fields = {key: value for key, value in document.items() if key in _READ}
     if _is_google(path, document) and fields.get("hidden_act", "gelu") == "gelu":
-        fields["hidden_act"] = "gelu_new"  # what Google's modeling.py computes for "gelu"
+        fields["hidden_act"] = "gelu_new"  # the tanh approximation, which Google calls "gelu"
     try:
         config = BertConfig(**fields)
     except UsageError as error:
@@ -108,7 +108,7 @@ def bert_document(path: str | Path, document: dict[str, Any]) -> BertDocument:
 
 
 def _is_google(path: str | Path, document: dict[str, Any]) -> bool:
-    """Whether a config is one of google-research/bert."""
+    """Return whether a config is one of google-research/bert."""
     if "model_type" in document:
         return False
     # Google's file has no mark of its own, but HuggingFace adds keys that Google does not know.
@@ -125,10 +125,7 @@ def _faults(document: dict[str, Any]) -> Iterator[str]:
                 f"expected {expected[0]!r}"
             )
     named = document.get("architectures")
-    if named and not (
-        isinstance(named, list)
-        and all(isinstance(name, str) and _ARCHITECTURE.fullmatch(name) for name in named)
-    ):
+    if named and not _are_bert_classes(named):
         yield (
             f"architectures is {shortened(named)}; only classes of HuggingFace's BERT, such as "
             "BertModel and BertForMaskedLM, are supported"
@@ -143,6 +140,13 @@ def _faults(document: dict[str, Any]) -> Iterator[str]:
         )
     if "vocab_size" not in document:
         yield "expected a BERT config with the key 'vocab_size'"
+
+
+def _are_bert_classes(names: Any) -> bool:
+    """Return whether the value of `architectures` only lists classes of HuggingFace's BERT."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return False
+    return all(map(_ARCHITECTURE.fullmatch, names))
 
 
 def _notes(path: str | Path, document: dict[str, Any], config: BertConfig) -> list[str]:

@@ -1,4 +1,4 @@
-"""How the vector of a text is made from a model's token vectors."""
+"""The recipe by which the vector of a text is made from a model's token vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RAW_CLS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbeddingRecipe:
-    """How a folder of sentence-transformers makes the vectors of texts.
+    """The way in which a folder of sentence-transformers makes the vectors of texts.
 
     Attributes:
         pooling: `mean` of all tokens, [CLS] and [SEP] included (Reimers and Gurevych 2019, section
@@ -27,7 +27,7 @@ class EmbeddingRecipe:
         max_seq_length: most tokens of a text, [CLS] and [SEP] included.
         is_trained: whether the folder says that the model was trained with this recipe.
         lowercase_texts: whether texts are lower-cased before tokenization, with accents kept.
-        prompts: what is put before a text, by the kind of text.
+        prompts: beginnings to put before a text, by the kind of text.
         default_prompt: key of the prompt for texts of no kind; None for none.
         similarity: `cosine`, `dot` or another one of the library.
     """
@@ -59,8 +59,10 @@ class EmbeddingRecipe:
         return self.lowercase_texts or any(self.prompts.values())
 
     def prompt(self, name: str | None = None) -> str:
-        """Return a prompt by name; that of the default for None, "" for an unknown name."""
-        return self.prompts.get((self.default_prompt or "") if name is None else name, "")
+        """Return a prompt by name; the default prompt for None, "" for an unknown name."""
+        if name is None:
+            name = self.default_prompt or ""
+        return self.prompts.get(name, "")
 
     def prompt_name(self, kind: str) -> str:
         """Return the key of the prompt for QUERY or DOCUMENT; "" without one."""
@@ -68,7 +70,7 @@ class EmbeddingRecipe:
 
     @property
     def is_raw_cls(self) -> bool:
-        """Whether vectors are [CLS] of a model that was not trained for that."""
+        """Whether vectors are those of [CLS], from a model that was not trained for that."""
         return self.pooling == "cls" and not self.is_trained
 
     def changed(
@@ -80,8 +82,8 @@ class EmbeddingRecipe:
     ) -> EmbeddingRecipe:
         """Return the recipe with the values that are not None."""
         values = {"pooling": pooling, "normalize": normalize, "max_seq_length": max_seq_length}
-        changes: dict[str, Any] = {key: each for key, each in values.items() if each is not None}
-        # Weights were trained for one pooling; with another, they are no longer what was trained.
+        changes: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
+        # The weights were trained for one pooling; with another, the recipe is a new one.
         is_trained = self.is_trained and pooling in (None, self.pooling)
         return dataclasses.replace(self, **changes, is_trained=is_trained)
 

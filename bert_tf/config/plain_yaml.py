@@ -34,7 +34,7 @@ class _Correction(NamedTuple):
     words: str  # {line} is where the construct with the fault begins, which only some faults name
 
 
-# The first correction whose pattern fits counts.
+# The first correction whose pattern matches the message is taken.
 _CORRECTIONS = (
     _Correction(
         r"^found character '\\t'",
@@ -150,14 +150,17 @@ def _root(text: str, largest_bytes: int) -> yaml.Node | None:
     if len(text) > largest_bytes:
         raise _problem(f"it is larger than {largest_bytes >> 20} MiB")
     node = _PlainLoader(text).get_single_node()
-    if node is not None and _expanded_size(node, {}, 4 * largest_bytes) > 2 * largest_bytes:
+    # Without aliases, a text of n characters has at most n nodes, and n characters in them.
+    most = 2 * largest_bytes
+    endless = 2 * most
+    if node is not None and _expanded_size(node, {}, endless) > most:
         raise _problem("its aliases expand to more than a config may contain", node.start_mark)
     return node
 
 
 @contextlib.contextmanager
 def _explaining_faults() -> Iterator[None]:
-    """Raise other errors that PyYAML has for a text as yaml.YAMLError."""
+    """Raise PyYAML's other errors about a text as yaml.YAMLError."""
     try:
         yield
     except ValueError:  # "\UFFFFFFFF"
@@ -236,7 +239,13 @@ def explain_yaml(error: yaml.YAMLError | UnicodeDecodeError) -> str:
 
 
 def _expanded_size(node: yaml.Node, known: dict[yaml.Node, int], endless: int) -> int:
-    """Return characters and nodes with every alias expanded; `endless` if it contains itself."""
+    """Count the nodes and the characters of scalars, with every alias expanded.
+
+    Args:
+        node: where to begin.
+        known: sizes of nodes that were counted before; changed in place.
+        endless: size of a node that contains itself.
+    """
     if node not in known:
         known[node] = endless  # while it is being measured, since it may contain itself
         children = node.value if isinstance(node, yaml.CollectionNode) else []

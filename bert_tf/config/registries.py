@@ -29,7 +29,7 @@ class Entry:
     """A choice that is known without being imported, or installed.
 
     Attributes:
-        request: how a user asks for it, with its name as `{}`.
+        request: the option that asks for it, with its name as `{}`.
         instead: advice if it is not installed.
         name: its name on the command line, in configs and manifests.
         packages: packages that it needs, by import name.

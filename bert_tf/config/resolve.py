@@ -20,10 +20,9 @@ from bert_tf.config.section import (
     field_type,
     fields_of,
     flag_text,
-    not_a_choice,
-    shown,
 )
 from bert_tf.config.sections import SECTIONS
+from bert_tf.config.values import not_a_choice, shown
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,12 +82,13 @@ class Variants(Generic[SectionType]):
         given_values = {f"{config_file}: {name_in_file}.{self.key}": values.get(self.key)}
         variable = f"{_PREFIX}{name}_{self.key}".upper()
         given_values[variable] = os.environ.get(variable) or None
-        for assigned, _, text in (assignment.partition("=") for assignment in assignments):
-            if assigned == f"{name}.{self.key}":
-                given_values[f"--set {assigned}"] = text
+        for assignment in assignments:
+            key, _, text = assignment.partition("=")
+            if key == f"{name}.{self.key}":
+                given_values[f"--set {key}"] = text
         flag = f"{command} {self.key.upper()}" if is_positional else flag_text(field)
         given_values[flag] = flags.get(self.key)
-        # The sources above are in order of rank: the last one that is there wins.
+        # Later sources win: file, environment, `--set`, flag.
         set_values = [
             (source, value) for source, value in given_values.items() if value is not None
         ]
@@ -149,8 +149,8 @@ def resolve(
         assignments: `section.key=value` texts; the type of the key decides how the value is read.
         flags: values by field name; None and () mean not given. A key that takes one value may have
             a tuple of one, if other sections of its name take several.
-        others: keys that only other sections of this name have, with the use of those; see
-            `Variants`.
+        others: keys that only other sections of this name have, with the option that selects
+            those; see `Variants`.
 
     Raises:
         ConfigError: with all faults of all sources.
@@ -179,15 +179,16 @@ def resolve(
     for name, (flag, value) in _values_of_flags(section, flags or {}, faults).items():
         values[name] = value
         sources[name] = flag
-    in_command = [
+    # Of keys that exclude each other, one on the command line replaces those of weaker sources.
+    on_command_line = [
         name
         for name in section.one_of
         if values.get(name) is not None and sources[name].startswith("--")
     ]
-    if in_command:
-        for name in set(section.one_of).difference(in_command):
+    if on_command_line:
+        for name in set(section.one_of).difference(on_command_line):
             values.pop(name, None)
-    # Such a key is no typing error, so it is not "unknown": the message says what it is for.
+    # A key of another variant is no typing error: the message names its use.
     for name in values.keys() & others.keys():
         faults.append(f"{sources[name]}: is only for {others[name]}; leave it out")
         del values[name]
@@ -206,8 +207,8 @@ class _Assigned(NamedTuple):
 
     name: str
     text: str
-    source: str  # what messages about the value name
-    shown_as: str  # what messages about the text name
+    source: str  # its origin in messages about the value
+    shown_as: str  # its origin in messages about the text
 
 
 def _read_assignments(
@@ -267,7 +268,7 @@ def _values_in_file(
 
 
 def _spelling(section: type[Section], name: str, field: dataclasses.Field | None) -> str:
-    """Return how a user gives a key on the command line."""
+    """Return the flag or argument of a key, as a user types it."""
     if field is None:  # of another section of this name
         return "--" + name.replace("_", "-")
     if field.metadata["positional"]:

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import functools
 import inspect
-import math
 import operator
 import os
 import types
@@ -20,16 +19,12 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from bert_tf.base.errors import ConfigError
 from bert_tf.base.wording import did_you_mean
+from bert_tf.config.values import BOOLEANS, boolean_of, not_a_choice, number_of, shown, text_of
 
-_BOOLEANS = {
-    **dict.fromkeys(("true", "yes", "on"), True),
-    **dict.fromkeys(("false", "no", "off"), False),
-}
 # Kinds of input paths and of outputs, see `option`.
 Reads = Literal["any", "file", "files", "table", "tables", "folder", "model"]
 Writes = Literal["file", "folder"]
 _MOST_LISTED = 12  # known keys in a message
-_LONGEST_SHOWN = 100  # characters of a refused value in a message
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +86,7 @@ def option(
     """
     if choices is not None and default is dataclasses.MISSING:
         default = next(iter(choices))
-    # All arguments, by which the flags, the YAML reader and the documentation go.
+    # All arguments: the flags, the YAML reader and the documentation read them from here.
     metadata = {**locals(), "required": default is dataclasses.MISSING}
     return dataclasses.field(default=None if metadata["required"] else default, metadata=metadata)
 
@@ -100,7 +95,13 @@ optional = functools.partial(option, default=None)
 
 
 def chosen_option(doc: str, *, by: str, former_default: Any, advanced: bool = False) -> Any:
-    """Declare a key that is None until the job chooses its value; `by` says from what."""
+    """Declare a key that is None until the job chooses its value.
+
+    Args:
+        doc: see `option`.
+        by: the facts from which the job chooses, for the help.
+        former_default, advanced: see `option`.
+    """
     return option(
         f"{doc} (default: chosen by {by})", None, advanced=advanced, former_default=former_default
     )
@@ -113,7 +114,7 @@ repeatable = functools.partial(option, default=())
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Section:
-    """Base of all sections, which are frozen dataclasses with keywords, without a decorator.
+    """Base of all sections. A subclass becomes a frozen, keyword-only dataclass by itself.
 
     `section_name` is the section's key in a YAML file.
     """
@@ -131,7 +132,8 @@ class Section:
     def faults(self) -> Iterator[str]:
         """Yield faults that involve more than one field, as `key: what is wrong; what to do`.
 
-        Each class yields those of its own fields; `build_section` asks all of them.
+        Each class yields only those of its own fields: `build_section` calls the `faults` of every
+        base.
         """
         return iter(())
 
@@ -200,7 +202,7 @@ class FieldType(NamedTuple):
 
 @functools.cache
 def _type_hints(section: Any) -> dict[str, Any]:
-    """Return annotations by field; of two bases, those of the first, like dataclasses do."""
+    """Return annotations by field; the first of several bases wins, as in dataclasses."""
     # From the base next to `object` down to the nearest one, so that nearer ones win.
     bases = [_type_hints(base) for base in section.__mro__[-2:0:-1]]
     own = inspect.get_annotations(section, eval_str=True)
@@ -298,12 +300,6 @@ def argument_text(field: dataclasses.Field) -> str:
     return "|".join(field.metadata["choices"] or [field.name.upper()])
 
 
-def shown(raw: Any) -> str:
-    """Format a value for a message, cut to its first characters."""
-    text = repr(raw)
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
-
-
 def _unknown_key(name: str, section: type[Section]) -> str:
     """Say that a section has no such key, and which one may be meant."""
     known = [field.name for field in dataclasses.fields(section)]
@@ -322,7 +318,10 @@ def likely_key(name: str, known: Collection[str], *, prefix: str = "", listing: 
         prefix: shown before the keys.
         listing: the command, shown if there are many keys and none is similar.
     """
-    initials = {"".join(word[0] for word in key.split("_")): key for key in reversed([*known])}
+    initials: dict[str, str] = {}
+    for key in known:
+        letters = "".join(word[0] for word in key.split("_"))
+        initials.setdefault(letters, key)
     listed = listing if len(known) > _MOST_LISTED else f"known keys: {', '.join(known)}"
     return did_you_mean(
         initials.get(name, name), known, f"did you mean '{prefix}{{}}'?", otherwise=listed
@@ -366,14 +365,14 @@ def _convert_scalar(section: type[Section], field: dataclasses.Field, raw: Any) 
     declared = field_type(section, field.name)
     choices = field.metadata["choices"]
     if declared.kind is bool:
-        return _convert_boolean(raw)
+        return boolean_of(raw)
     if declared.kind in (int, float):
-        number = _convert_number(declared.kind, raw)
+        number = number_of(declared.kind, raw)
         _check_bounds(declared.bounds, number, raw)
         return number
-    if choices and "on" in choices and str(raw).lower() in _BOOLEANS:  # also `true`, `no`
-        return "on" if _convert_boolean(raw) else "off"
-    text = _convert_text(raw)
+    if choices and "on" in choices and str(raw).lower() in BOOLEANS:  # also `true`, `no`
+        return "on" if boolean_of(raw) else "off"
+    text = text_of(raw)
     if choices and text not in choices:
         raise ValueError(not_a_choice(raw, choices))
     is_path = field.metadata["reads"] or field.name == "output"
@@ -381,29 +380,6 @@ def _convert_scalar(section: type[Section], field: dataclasses.Field, raw: Any) 
     if is_path and text.partition("/")[0] == "~" and not Path("~").exists():
         return os.path.expanduser(text)  # noqa: PTH111  a path would lose the last slash
     return text
-
-
-def not_a_choice(raw: Any, choices: Collection[str]) -> str:
-    """Return the fault of a value that is not among the choices."""
-    hint = did_you_mean(str(raw), choices, "; did you mean {!r}?", cutoff=0.6)
-    return f"expected one of {', '.join(choices)}, got {shown(raw)}{hint}"
-
-
-def _convert_boolean(raw: Any) -> bool:
-    """Convert the words of YAML and of command lines."""
-    value = _BOOLEANS.get(str(raw).lower())
-    if value is None:
-        raise ValueError(f"expected true or false, got {shown(raw)}")
-    return value
-
-
-def _convert_text(raw: Any) -> str:
-    """Convert texts and numbers; YAML reads `2024` as a number, though a name is meant."""
-    if not isinstance(raw, str | int | float) or isinstance(raw, bool):
-        raise ValueError(f"expected text, got {shown(raw)}")
-    if raw == "":
-        raise ValueError("expected text, got nothing")
-    return str(raw)
 
 
 def _check_bounds(bounds: Bounds, value: int | float, raw: Any) -> None:
@@ -421,23 +397,3 @@ def _check_bounds(bounds: Bounds, value: int | float, raw: Any) -> None:
     if bounds.minimum is not None and bounds.maximum is not None:
         allowed = f"from {bounds.minimum} to {bounds.maximum}"
     raise ValueError(f"expected a number {allowed}, got {shown(raw)}")
-
-
-def _convert_number(kind: type, raw: Any) -> int | float:
-    """Convert texts and numbers; whole numbers may be written as `1e6`."""
-    expected = "an integer" if kind is int else "a number"
-    fault = ValueError(f"expected {expected}, got {shown(raw)}")
-    if isinstance(raw, bool):
-        raise fault
-    if kind is int and not isinstance(raw, float):
-        try:
-            return int(raw)
-        except (TypeError, ValueError):
-            pass  # "1e6" is an integer too
-    try:
-        value = float(raw)
-    except (TypeError, ValueError):
-        raise fault from None
-    if not math.isfinite(value) or (kind is int and value != int(value)):
-        raise fault
-    return kind(value)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.sections.data import changed_masking, masking_settings
+from bert_tf.config.sections.masking import changed_masking, masking_settings
 from bert_tf.config.sections.pretraining import TrainConfig, TrainingPhase
 from bert_tf.data.examples.masking import masking_rules
 from bert_tf.data.records.dataset_info import PretrainingData, read_token_counts

@@ -21,7 +21,8 @@ import numpy as np
 
 from bert_tf.base.kernels import combine_keys, seed_key
 from bert_tf.base.processor import map_ahead
-from bert_tf.config.sections.data import PreprocessConfig, masking_settings
+from bert_tf.config.sections.data import PreprocessConfig
+from bert_tf.config.sections.masking import masking_settings
 from bert_tf.data.examples.features import (
     RowFormat,
     pair_lengths,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -16,18 +15,23 @@ from bert_tf.config.section import (
     NonNegativeInt,
     PositiveFraction,
     PositiveInt,
-    Section,
     advanced,
     option,
     optional,
     repeatable,
+)
+from bert_tf.config.sections.masking import (
+    MASKINGS,
+    NgramSize,
+    changed_masking,
+    masking_option,
+    replacement_faults,
 )
 from bert_tf.config.sections.tables import RowSection
 
 CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki", "html", "warc")
 _WEB_NAME = re.compile(r"\.(html?|warc|wet)(\.(gz|bz2|zst))?$", re.IGNORECASE)
 HTML_EXTRACTORS = ("resiliparse", "trafilatura")
-MASKINGS = ("token", "ngram", "span")
 TEXT_LAYOUTS = (
     "auto",
     "sentences",
@@ -43,62 +47,9 @@ CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
 DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
 PERSONAL_DATA = ("email", "ip", "phone", "iban", "card", "all")
-NgramSize = Annotated[int, Bounds(1, 100)]
-# Devlin et al. 2019, section 3.1.
-DEFAULT_REPLACEMENTS = (0.8, 0.1, 0.1)
-_SUM_TOLERANCE = 1e-6  # of fractions that are written with few decimals
-# Help (with a place for what it applies to), default and choices of the keys of masking.
-_MASKING: dict[str, tuple[str, Any, tuple[str, ...] | None]] = {
-    "masking": (
-        "unit of masking{}: token (words with whole_word_mask), ngram or span (of words)",
-        "token",
-        MASKINGS,
-    ),
-    "masked_lm_prob": ("fraction of tokens to mask{}", 0.15, None),
-    "whole_word_mask": ("mask all tokens of a word together{}", False, None),
-    "max_ngram_size": ("maximum words per n-gram of masking=ngram", 3, None),
-    "mask_replacements": (
-        "fractions of the masked tokens{} that become [MASK], become a random token, and stay; "
-        "1,0,0 is [MASK] only",
-        DEFAULT_REPLACEMENTS,
-        None,
-    ),
-    "random_tokens": (
-        "distribution of random replacements of masked tokens{}: uniform, or unigram (by "
-        "frequency in the corpus)",
-        "uniform",
-        ("uniform", "unigram"),
-    ),
-}
-
-
-def masking_option(key: str, *, where: str = "", also: str = "", **changes: Any) -> Any:
-    """Declare a key of masking; `where` and `also` add to its help."""
-    doc, default, choices = _MASKING[key]
-    declared = {"advanced": True, "choices": choices, **changes}
-    return option(doc.format(where) + also, default, **declared)
-
-
-def masking_settings(config: Section) -> dict[str, Any]:
-    """Return the arguments of `masking_rules` that are config keys."""
-    return {key: getattr(config, key) for key in _MASKING if key != "random_tokens"}
-
-
-def changed_masking(config: Section) -> list[str]:
-    """Return the keys of masking whose values differ from their defaults."""
-    fields = [field for field in dataclasses.fields(config) if field.name in _MASKING]
-    return [field.name for field in fields if getattr(config, field.name) != field.default]
-
-
-def replacement_faults(config: Section) -> Iterator[str]:
-    """Yield the faults of the key `mask_replacements`."""
-    fractions = config.mask_replacements  # type: ignore[attr-defined]
-    if len(fractions) != len(DEFAULT_REPLACEMENTS) or abs(sum(fractions) - 1) > _SUM_TOLERANCE:
-        listed = ", ".join(f"{fraction:g}" for fraction in fractions)
-        yield (
-            f"mask_replacements: is [{listed}]; give three fractions with the sum 1: of the masked "
-            "tokens that become [MASK], become a random token, and stay"
-        )
+# The default of create_pretraining_data.py, for 128 tokens.
+_LEAST_PREDICTIONS = 20
+_SPECIAL_TOKENS = 3  # [CLS] and two [SEP], which are never masked
 
 
 def listed(values: Iterable[str]) -> list[str]:
@@ -115,9 +66,13 @@ def curation_entries(curation: Iterable[str]) -> Iterator[tuple[str, str]]:
     for entry in listed(curation):
         if entry.endswith((".yaml", ".yml")):
             for line, name, value in read_yaml_lines(entry):
-                value = "off" if value in ("false", "no") else value
-                is_on = value in ("true", "yes", "on")
-                yield f"{entry}:{line}", name if is_on else f"{name}={value}"
+                place = f"{entry}:{line}"
+                if value in ("true", "yes", "on"):
+                    yield place, name
+                elif value in ("false", "no"):
+                    yield place, f"{name}=off"
+                else:
+                    yield place, f"{name}={value}"
         else:
             yield "curation", entry
 
@@ -185,7 +140,7 @@ class CorpusSection(RowSection):
         reads="files",
     )
     exclude_action: str = advanced(
-        "what shares text with exclude: drop the document, or cut only the paragraphs",
+        "action on text shared with exclude: drop the document, or cut only the paragraphs",
         choices=("drop", "cut"),
     )
     sentence_splitter: str = advanced(
@@ -225,7 +180,7 @@ class CorpusSection(RowSection):
     def as_dict(self) -> dict[str, Any]:
         """Return the values, with the entries of YAML files instead of their names."""
         return super().as_dict() | {
-            "curation": [each for _, each in curation_entries(self.curation)]
+            "curation": [entry for _, entry in curation_entries(self.curation)]
         }
 
     @property
@@ -404,10 +359,9 @@ class PreprocessConfig(CorpusSection, section_name="preprocess"):
     pool_megabytes: Annotated[float, Bounds(minimum=0.01)] = advanced(
         "size of a pool, the documents that are shuffled and turned into examples together", 32.0
     )
-
     write_signatures: bool = option(
-        "also write OUTPUT/documents.signatures, what --duplicates-against of later runs needs of "
-        "these documents (1.1 KB each, no text)",
+        "also write OUTPUT/documents.signatures, by which --duplicates-against of later runs "
+        "recognizes these documents (1.1 KB each, no text)",
         False,
     )
 
@@ -418,8 +372,9 @@ class PreprocessConfig(CorpusSection, section_name="preprocess"):
     def __post_init__(self) -> None:
         """Derive the default number of predictions, which fits any length."""
         if self.max_predictions_per_seq is None:
-            least = max(self.wanted_predictions, 20)
-            object.__setattr__(self, "max_predictions_per_seq", min(least, self.max_seq_length - 3))
+            wanted = max(self.wanted_predictions, _LEAST_PREDICTIONS)
+            most = self.max_seq_length - _SPECIAL_TOKENS
+            object.__setattr__(self, "max_predictions_per_seq", min(wanted, most))
 
     @property
     def wanted_predictions(self) -> int:
@@ -429,7 +384,7 @@ class PreprocessConfig(CorpusSection, section_name="preprocess"):
     def faults(self) -> Iterator[str]:
         yield from _casing_faults(self)
         yield from replacement_faults(self)
-        if self.max_predictions_per_seq > self.max_seq_length - 3:
+        if self.max_predictions_per_seq > self.max_seq_length - _SPECIAL_TOKENS:
             yield (
                 f"max_predictions_per_seq: {self.max_predictions_per_seq} does not fit "
                 f"max_seq_length {self.max_seq_length} (three places are [CLS] and [SEP]); "
@@ -437,10 +392,12 @@ class PreprocessConfig(CorpusSection, section_name="preprocess"):
             )
         if self.write_signatures and self.duplicate_lines == "drop":
             yield (
-                "write_signatures: would be of whole documents, but duplicate_lines=drop takes "
-                "lines out of them; leave one out"
+                "write_signatures: describes whole documents, but duplicate_lines=drop takes lines "
+                "out of them; leave one out"
             )
-        for name in changed_masking(self) if self.masking == "dynamic" else ():
+        if self.masking != "dynamic":
+            return
+        for name in changed_masking(self):
             if name != "masking":
                 yield (
                     f"{name}: records of masking=dynamic are masked by train; set train.{name} "

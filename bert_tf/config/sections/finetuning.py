@@ -152,7 +152,8 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
             best = _best_metric_option(", ".join(cls.metrics), f"{cls.metrics[0]} for this task")
             keys = {"max_seq_length": (NonNegativeInt, length), "best_metric": (str | None, best)}
             for name in keys.keys() - vars(cls).keys():
-                cls.__annotations__[name], described = keys[name]
+                kind, described = keys[name]
+                cls.__annotations__[name] = kind
                 setattr(cls, name, described)
         super().__init_subclass__(section_name)
 
@@ -327,17 +328,27 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
         return self.best_metric or self.metrics[0]
 
 
+# Keys of `finetune` that `label-errors` does not read: its output is a folder of its own, and it
+# keeps no model and has no rows to evaluate on.
+_NOT_OF_LABEL_ERRORS = (
+    "output",
+    "eval",
+    "eval_fraction",
+    "report_to",
+    "min_ceiling",
+    "seeds",
+    "grid",
+    "best_metric",
+    "early_stop_evals",
+    "early_stop_loss",
+)
+
+
 class LabelErrorsSection(Section, section_name="label_errors"):
     """Keys of `label-errors`, before those of a fine-tuning in the order of bases."""
 
     # `init` writes the section of `finetune`, which fits the same rows.
-    read_instead: ClassVar[tuple[str, tuple[str, ...]] | None] = (
-        "finetune",
-        (
-            *("output", "eval", "eval_fraction", "report_to", "min_ceiling", "seeds", "grid"),
-            *("best_metric", "early_stop_evals", "early_stop_loss"),  # need rows to evaluate on
-        ),
-    )
+    read_instead: ClassVar[tuple[str, tuple[str, ...]] | None] = ("finetune", _NOT_OF_LABEL_ERRORS)
 
     eval: str | None = advanced("unused: all rows are checked", None, affects_output=False)
     eval_fraction: FractionBelowOne = advanced("unused, as eval", 0.0, affects_output=False)

@@ -114,7 +114,7 @@ class ExportConfig(Section, section_name="export"):
         if self.precision == INT8:
             yield from self._unable("precision", lambda entry: entry.quantizer is not None)
         if (self.precision == INT8) != (self.calibrate is not None):
-            yield ("calibrate: goes with --precision int8; give both or neither")
+            yield "calibrate: goes with --precision int8; give both or neither"
         if self.layout != FOLDER:
             yield from self._unable("layout", lambda entry: "layout" in entry.options)
         if self.inputs != TEXT:

@@ -22,13 +22,14 @@ from bert_tf.config.section import (
     optional,
     repeatable,
 )
-from bert_tf.config.sections.data import NgramSize, masking_option, replacement_faults
 from bert_tf.config.sections.loop import LoopSection
+from bert_tf.config.sections.masking import NgramSize, masking_option, replacement_faults
 
 DEFAULT_STEPS = 10_000
 MAX_STEPS = 1_000_000_000
 _UNMASKED = " in unmasked records"
 _SET_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_SUM_TOLERANCE = 1e-6  # of fractions that are written with few decimals
 MLM_LOSS = "mlm_loss"
 PAIR_ACCURACY = "pair_accuracy"
 
@@ -205,7 +206,7 @@ def _phase_faults(config: TrainConfig) -> Iterator[str]:
     by_fraction = [bool(phase.fraction) for phase in config.phases]
     if len(set(by_fraction)) > 1:
         yield "phases: give all of them steps or all of them a fraction"
-    elif by_fraction[0] and abs(total - 1.0) > 1e-6:
+    elif by_fraction[0] and abs(total - 1.0) > _SUM_TOLERANCE:
         yield f"phases: the fractions add up to {total:g}; they must add up to 1"
     elif min(config.phase_steps()) < 1:
         yield f"phases: one of them has no step; the steps are {config.phase_steps()}"
@@ -249,8 +250,8 @@ def _masking_schedule_faults(config: TrainConfig) -> Iterator[str]:
         )
     if config.max_minutes:
         yield (
-            "masking_schedule: follows the steps, of which a run of max_minutes does not know how "
-            "many there will be; set max_minutes to 0 and give steps"
+            "masking_schedule: needs the number of steps, which a run of max_minutes does not "
+            "know; set max_minutes to 0 and give steps"
         )
     if config.masked_lm_prob != TrainConfig.masked_lm_prob:
         yield "masked_lm_prob: masking_schedule has the fractions of tokens; leave one of them out"
@@ -260,8 +261,13 @@ def _warmup_faults(config: TrainConfig) -> Iterator[str]:
     """Check that schedules are longer than their warmup."""
     if config.phases and config.phases[0].learning_rate is not None:
         return
-    starts = [n for n, phase in enumerate(config.phases) if n and phase.learning_rate is not None]
-    steps = sum(config.phase_steps()[: starts[0] if starts else None])
+    # The first schedule lasts until a phase has a learning rate, thus a schedule, of its own.
+    phases_of_schedule = max(len(config.phases), 1)
+    for number, phase in enumerate(config.phases):
+        if phase.learning_rate is not None:
+            phases_of_schedule = number
+            break
+    steps = sum(config.phase_steps()[:phases_of_schedule])
     if config.warmup_steps > steps:
         yield (
             f"warmup_steps: is {config.warmup_steps}, but its learning-rate schedule only has "

@@ -307,7 +307,7 @@ class ScoreConfig(ColumnsSection, section_name="score"):
         "rows whose prediction is explained by the share of each word (0: none)", 0
     )
     explain_rows: str = option(
-        "which rows to explain: the first ones, or the least certain ones",
+        "rows to explain: the first ones, or the least certain ones",
         choices=("first", "uncertain"),
     )
     allow_drift: bool = option(
@@ -357,7 +357,7 @@ class ScoreConfig(ColumnsSection, section_name="score"):
             if not all(entry.partition("=")):
                 yield f"rename: expected NAME=COLUMN, got {entry!r}"
         if self.target_accuracy is not None and self.abstain_below is not None:
-            yield "target_accuracy: chooses what abstain_below gives; give one of them"
+            yield "target_accuracy: chooses the value of abstain_below; give one of them"
         if self.label_next is not None and not self.output.endswith(_LABEL_NEXT_ENDINGS):
             yield (
                 "label_next: chooses among the rows of all inputs and writes them to one file; "
@@ -415,13 +415,15 @@ def given_columns(
 
 
 def _named_columns(config: EvaluateConfig | ScoreConfig) -> Iterator[tuple[str, str, str]]:
+    """Yield input, column and flag of each column that a config names."""
     for field in dataclasses.fields(config):
         columns = getattr(config, field.name)
         if field.name == ID_COLUMN:
             continue
         if field.name.endswith(COLUMN) and columns is not None:
             name = field.name.removesuffix(COLUMN)
-            for column in (columns,) if isinstance(columns, str) else columns:
+            several = (columns,) if isinstance(columns, str) else columns
+            for column in several:
                 yield name, column, flag_text(field)
     for entry in config.columns:
         name, _, column = entry.partition("=")
