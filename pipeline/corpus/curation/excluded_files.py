@@ -27,8 +27,8 @@ from pipeline.corpus.evidence import Evidence
 from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.formats import look_at_text, read_file
 
-_ENTRIES = 8192
-_BLOCK_BYTES = 16_000_000
+_ENTRIES = 8192  # questions of a SQuAD file in a block
+_BLOCK_BYTES = 16_000_000  # of text in a block
 _Rows = tuple[Iterable[tuple[int, Any]], list[Reject]]
 
 
@@ -61,12 +61,13 @@ def store_excluded(
     """Make the texts available to workers.
 
     Args:
-        config: how to clean texts, and what to do with documents that share some.
+        config: steps of cleaning, and the action on documents that share text.
         files: as `match_excluded` found them.
         store: that all workers see.
 
     Returns:
-        What workers apply, None without files; and warnings about rows that cannot be read.
+        The exclusion that workers apply, None without files; and warnings about rows that cannot
+        be read.
 
     Raises:
         InputError: see `read_excluded`.
@@ -83,7 +84,7 @@ def read_excluded(
     """Read all texts.
 
     Args:
-        config: how to clean them, as the corpus is.
+        config: steps of cleaning, the same as for the corpus.
         files: tables, SQuAD JSON or text.
 
     Returns:
@@ -101,8 +102,8 @@ def read_excluded(
             rejects.add(block.evidence.rejects)
             folded = fold_texts(block.sentences, with_symbols=False)
             lengths = np.diff(folded.offsets[bounds])
-            of_texts = np.searchsorted(block.document_offsets, bounds[:-1], side="right") - 1
-            lines = block.document_lines[of_texts]
+            documents = np.searchsorted(block.document_offsets, bounds[:-1], side="right") - 1
+            lines = block.document_lines[documents]
             parts.append((folded.words, lengths, lines, np.full(len(lines), number)))
             num_words += len(folded.words)
         if rejects.total:
@@ -115,13 +116,14 @@ def read_excluded(
 
 
 def read_texts(file: FileInfo, config: CorpusSection) -> Iterator[tuple[DocumentBlock, np.ndarray]]:
-    """Yield texts, cleaned as the corpus is, and the sentences where each begins and ends.
+    """Yield texts, cleaned like the corpus, and the sentences at which each begins and ends.
 
-    Boilerplate stays: a file of texts to exclude has none, but short lines that look like some.
+    Boilerplate is not removed: a file of texts to exclude has none, but it may have short lines
+    that look like it.
 
     Args:
         file: a table, SQuAD JSON or text.
-        config: how to clean.
+        config: steps of cleaning.
 
     Yields:
         A block, and int64 [texts + 1], offsets into its sentences.
@@ -131,7 +133,8 @@ def read_texts(file: FileInfo, config: CorpusSection) -> Iterator[tuple[Document
         personal_data=PersonalData.from_config(config),
     )
     is_table = table_format_by_name(file.path) is not None
-    for raw in _read_table(file.path) if is_table else _read_text(file):
+    raw_blocks = _read_table(file.path) if is_table else _read_text(file)
+    for raw in raw_blocks:
         block = make_block(raw, rules)
         yield block, block.document_offsets if is_table else block.line_offsets
 
@@ -145,7 +148,8 @@ def _read_text(file: FileInfo) -> Iterator[RawBlock]:
 
 def _read_table(path: str) -> Iterator[RawBlock]:
     """Read the texts in all cells of a table."""
-    for rows, rejects in _squad_rows(path) if is_squad_json(path, open_stored) else _rows(path):
+    blocks = _squad_rows(path) if is_squad_json(path, open_stored) else _rows(path)
+    for rows, rejects in blocks:
         texts = [(line, text) for line, value in rows for text in _strings(value)]
         data = [text.encode("utf-8", "surrogatepass") for _, text in texts]
         texts_of_rows = Texts.of_rows(data, [line for line, _ in texts])
@@ -190,6 +194,9 @@ def _strings(value: Any) -> Iterator[str]:
     """Yield all texts in a value, at any depth."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict | list | tuple):
-        for part in value.values() if isinstance(value, dict) else value:
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _strings(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
             yield from _strings(part)

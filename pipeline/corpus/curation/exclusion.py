@@ -12,9 +12,9 @@ How it is found (`find_shared`):
    of them is named.
 3. A Bloom filter of the first 8 words of all n-grams dismisses nearly every place of a clean
    document by one rolling hash. Only where it says "maybe", keys of 13 to 8 words are looked up.
-4. Overlapping finds become one stretch of words, which goes with its document or its paragraphs.
+4. Overlapping matches become one stretch of words. Its document or its paragraphs are dropped.
 
-A find is wrong by chance where two hashes of 64 bits are equal.
+A match is wrong only if different words or n-grams have the same hash of 64 bits.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Grams(NamedTuple):
         owners: uint32 [n-grams], the first text with each.
         is_any: uint8, a Bloom filter of the first 8 words of n-grams, with two bits of each. It
             dismisses 99% of the words of clean text.
-        shift: to the right, from a hash to its bit in the filter.
+        shift: bits by which a hash is shifted to the right, to the number of its bit in the filter.
     """
 
     keys: np.ndarray
@@ -92,9 +92,10 @@ class ExcludedTexts:
 
     Attributes:
         grams: keys of their n-grams.
-        sizes: int64, words of n-grams to look for anywhere, falling.
-        text_files: int64 [texts], numbers of `files`.
-        text_lines: int64 [texts].
+        sizes: int64, numbers of words of the n-grams to find anywhere, the highest first.
+        text_files: int64 [texts], the file of each as a place in `files`.
+        text_lines: int64 [texts], the line of each in its file.
+        files: paths.
     """
 
     grams: Grams
@@ -151,12 +152,14 @@ def find_shared(block: DocumentBlock, excluded: ExcludedTexts) -> Stretches:
         excluded: the texts.
     """
     folded = fold_texts(block.sentences, with_symbols=False)
-    words, sentences = folded.words, folded.offsets
+    words = folded.words
+    # Where sentences, documents and lines begin, as offsets into the words.
+    sentences = folded.offsets
     documents = sentences[block.document_offsets]
+    lines = sentences[block.line_offsets]
     sizes = np.zeros(len(words), np.uint8)
     texts = np.empty(len(words), np.uint32)
     _match_anywhere(words, documents, excluded.sizes, excluded.grams, sizes, texts)
-    lines = sentences[block.line_offsets]
     for bounds, fewest in ((sentences, _WHOLE), (lines, _WHOLE), (documents, 1)):
         _match_whole(words, bounds, fewest, excluded.grams, sizes, texts)
     starts = np.flatnonzero(sizes)
@@ -205,7 +208,7 @@ class Exclusion:
 def list_shared(
     block: DocumentBlock, stretches: Stretches, excluded: ExcludedTexts
 ) -> list[SharedText]:
-    """List the stretches for the report, with their text and where it is excluded from.
+    """List the stretches for the report, each with its text and the place of the excluded text.
 
     Args:
         block: the documents.
@@ -215,15 +218,16 @@ def list_shared(
     folded = stretches.folded
     offsets, data = offsets_and_data(block.sentences)
     identities = document_hashes(block)
-    firsts, lasts = (
-        _places(folded.offsets, each) for each in (stretches.starts, stretches.stops - 1)
-    )
-    is_inside = stretches.stops < folded.offsets[lasts + 1]  # of its last sentence
-    ends = np.where(is_inside, np.append(folded.starts, 0)[stretches.stops], offsets[lasts + 1])
+    first_sentences = _places(folded.offsets, stretches.starts)
+    last_sentences = _places(folded.offsets, stretches.stops - 1)
+    ends_inside = stretches.stops < folded.offsets[last_sentences + 1]  # of its last sentence
+    next_words = np.append(folded.starts, 0)[stretches.stops]
+    ends = np.where(ends_inside, next_words, offsets[last_sentences + 1])
 
     def text_of(place: int) -> str:
-        bounds = offsets[firsts[place] : lasts[place] + 2].copy()
-        bounds[0], bounds[-1] = folded.starts[stretches.starts[place]], ends[place]
+        bounds = offsets[first_sentences[place] : last_sentences[place] + 2].copy()
+        bounds[0] = folded.starts[stretches.starts[place]]
+        bounds[-1] = ends[place]
         parts = (data[begin:end].tobytes() for begin, end in itertools.pairwise(bounds))
         return b" ".join(parts)[:_MOST_BYTES].decode("utf-8", "ignore").strip()
 
@@ -269,7 +273,8 @@ def _grams_of(words, offsets):
     """
     lengths = np.diff(offsets)
     count = np.maximum(lengths - (_GRAM - 1), np.minimum(lengths, 1)).sum()
-    keys, owners = np.empty(count, np.uint64), np.empty(count, np.uint32)
+    keys = np.empty(count, np.uint64)
+    owners = np.empty(count, np.uint32)
     beginnings = np.empty(count, np.uint64)
     grams = 0
     for text in range(len(lengths)):
@@ -303,9 +308,10 @@ def _match_anywhere(words, documents, gram_sizes, grams, sizes, texts):
     Args:
         words: uint64, hashes of the words of all documents.
         documents: int64 [documents + 1], where each begins.
-        gram_sizes: int64, words of n-grams, falling.
+        gram_sizes: int64, numbers of words of n-grams, the highest first.
         grams: of excluded texts.
-        sizes, texts: of each word, to be set.
+        sizes: uint8 [words], to be set to the words of the n-gram that begins there.
+        texts: uint32 [words], to be set to the text with this n-gram.
     """
     sums = np.zeros(len(words) + 1, np.uint64)
     for place in range(len(words)):
@@ -328,16 +334,26 @@ def _match_anywhere(words, documents, gram_sizes, grams, sizes, texts):
                     continue
                 owner = _owner(gram_at(words, place, size), grams)
                 if owner != _NOT_FOUND:
-                    sizes[place], texts[place] = size, owner
+                    sizes[place] = size
+                    texts[place] = owner
                     break
 
 
 @numba.njit(cache=True, nogil=True)
 def _match_whole(words, bounds, fewest, grams, sizes, texts):
-    """Note stretches between bounds, of words too few to be found anywhere, that are a text."""
+    """Note the stretches between bounds that equal a text too short to be found anywhere.
+
+    Args:
+        words: uint64, hashes of the words of all documents.
+        bounds: int64 [stretches + 1], offsets into the words.
+        fewest: words of a stretch.
+        grams, sizes, texts: see `_match_anywhere`; a longer n-gram stays.
+    """
     for stretch in range(len(bounds) - 1):
-        place, size = bounds[stretch], bounds[stretch + 1] - bounds[stretch]
+        place = bounds[stretch]
+        size = bounds[stretch + 1] - place
         if fewest <= size < _ANYWHERE and size > sizes[place]:
             owner = _owner(gram_at(words, place, size), grams)
             if owner != _NOT_FOUND:
-                sizes[place], texts[place] = size, owner
+                sizes[place] = size
+                texts[place] = owner

@@ -25,8 +25,10 @@ from pipeline.corpus.characters import LOWER, UPPER, decode, sentence_table
 
 UNKNOWN = "unknown"
 _WEIGHT_SCALE = 512  # the package's float16 weights are multiples of its inverse
-_SMALL_COUNTS = 256
+_SMALL_COUNTS = 256  # of an n-gram; their logarithms are looked up
 _LONGEST = 6  # bytes of n-grams
+# Scores are logarithms: a language that is so far behind the best adds nothing to a float32 sum.
+_NEGLIGIBLE = -30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +71,7 @@ class _Model(NamedTuple):
 
 @functools.cache
 def _model() -> tuple[_Model, np.ndarray]:
-    """Return the model, and str [classes], their languages."""
+    """Return the model and the language codes of its classes, str [classes]."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     read = LanguageIdentifier.from_model_file(MODEL_FILE)
@@ -96,25 +98,34 @@ def known_languages() -> list[str]:
 def identify(
     data: np.ndarray, starts: np.ndarray, stops: np.ndarray, feeds: np.ndarray, texts: np.ndarray
 ) -> Languages:
-    """Return the languages of texts in NFC, each of lines after their line feeds.
+    """Return the languages of texts in NFC.
+
+    A text is several lines, joined with the line feeds before each. Texts without small letters
+    are judged in lower case, as the package does.
 
     Args:
         data, starts, stops, feeds: of lines, see `MeasuredText`.
         texts: int64 [texts + 1], offsets into the lines.
     """
     model, codes = _model()
+    cases = sentence_table()
     probabilities = np.zeros((len(texts) - 1, len(codes)), np.float32)
     is_upper = np.zeros(len(texts) - 1, np.bool_)
-    _score(data, starts, stops, feeds, texts, model, sentence_table(), is_upper, probabilities)
-    for text in np.flatnonzero(is_upper).tolist():  # seldom: the package lowers such texts
-        lines = range(texts[text], texts[text + 1])
-        parts = [b"\n" * int(feeds[i]) + data[starts[i] : stops[i]].tobytes() for i in lines]
-        whole = b"".join(parts).decode().lstrip("\n")
-        if whole.isupper():  # no title-case letters
-            lowered = np.frombuffer(whole.lower().encode(), np.uint8)
-            ends, one = np.array([0, len(lowered)]), np.array([0, 1])
-            row, flag = probabilities[text : text + 1], is_upper[text : text + 1]
-            _score(lowered, ends[:1], ends[1:], one, one, model, sentence_table(), flag, row)
+    _score(data, starts, stops, feeds, texts, model, cases, is_upper, probabilities)
+    for text in np.flatnonzero(is_upper).tolist():  # seldom
+        parts = []
+        for line in range(texts[text], texts[text + 1]):
+            parts.append(b"\n" * int(feeds[line]))
+            parts.append(data[starts[line] : stops[line]].tobytes())
+        joined = b"".join(parts).decode().lstrip("\n")
+        if joined.isupper():  # no title-case letters
+            # Scored again, as one text of one line.
+            lowered = np.frombuffer(joined.lower().encode(), np.uint8)
+            bounds = np.array([0, len(lowered)])
+            one_line = np.array([0, 1])
+            row = probabilities[text : text + 1]
+            flag = is_upper[text : text + 1]
+            _score(lowered, bounds[:1], bounds[1:], one_line, one_line, model, cases, flag, row)
     best = probabilities.argmax(axis=1)
     return Languages(codes[best], probabilities[np.arange(len(best)), best].astype(np.float64))
 
@@ -137,7 +148,8 @@ def _score(data, starts, stops, feeds, texts, model, cases, is_upper, probabilit
     counts[no_gram] = 1  # never new
     touched = np.empty(no_gram + 4, np.int32)
     logs = np.log1p(np.arange(_SMALL_COUNTS)).astype(np.float32)
-    once, scores = np.empty(num_classes, np.int32), np.empty(num_classes, np.float32)
+    once = np.empty(num_classes, np.int32)  # sums of weights of n-grams that occur once
+    scores = np.empty(num_classes, np.float32)
     for text in range(len(texts) - 1):
         joined, is_upper[text] = _join(data, starts, stops, feeds, texts[text : text + 2], cases)
         num_features = _count(joined, model, counts, touched)
@@ -154,41 +166,53 @@ def _score(data, starts, stops, feeds, texts, model, cases, is_upper, probabilit
                 continue
             weight = logs[count] if count < _SMALL_COUNTS else np.float32(np.log1p(count))
             weights = model.weights[feature]
-            for each in range(num_classes):
-                scores[each] += weight * np.float32(weights[each])
+            for language in range(num_classes):
+                scores[language] += weight * np.float32(weights[language])
+        # Four rows of weights are read together, since each waits for memory. The last four are
+        # filled up with the n-gram whose weights are 0.
         touched[singles : singles + 3] = no_gram
-        for place in range(0, singles, 4):  # together, since each waits for memory
-            a, b = model.weights[touched[place]], model.weights[touched[place + 1]]
-            c, d = model.weights[touched[place + 2]], model.weights[touched[place + 3]]
-            for each in range(num_classes):
-                once[each] += np.int32(a[each]) + np.int32(b[each])
-                once[each] += np.int32(c[each]) + np.int32(d[each])
+        for place in range(0, singles, 4):
+            first = model.weights[touched[place]]
+            second = model.weights[touched[place + 1]]
+            third = model.weights[touched[place + 2]]
+            fourth = model.weights[touched[place + 3]]
+            for language in range(num_classes):
+                once[language] += np.int32(first[language]) + np.int32(second[language])
+                once[language] += np.int32(third[language]) + np.int32(fourth[language])
         counts[no_gram] = 1
         # The root of the length keeps probabilities of long and short texts comparable.
         scale = np.float32(1 / np.sqrt(max(len(joined), 1)))
-        for each in range(num_classes):
-            prior = model.prior[each] if num_features else np.float32(0)
-            score = (scores[each] + logs[1] * np.float32(once[each])) / np.float32(_WEIGHT_SCALE)
-            scores[each] = (prior + score) * scale
-        best, total = scores.max(), np.float32(0)
-        for each in range(num_classes):
-            scores[each] -= best
-            # Less than what float32 drops from the sum.
-            scores[each] = np.exp(scores[each]) if scores[each] > -30 else np.float32(0)
-            total += scores[each]
+        for language in range(num_classes):
+            prior = model.prior[language] if num_features else np.float32(0)
+            score = scores[language] + logs[1] * np.float32(once[language])
+            scores[language] = (prior + score / np.float32(_WEIGHT_SCALE)) * scale
+        # Softmax.
+        best = scores.max()
+        total = np.float32(0)
+        for language in range(num_classes):
+            distance = scores[language] - best
+            scores[language] = np.exp(distance) if distance > _NEGLIGIBLE else np.float32(0)
+            total += scores[language]
         probabilities[text] = 0
-        for each in range(num_classes):
-            probabilities[text, model.owners[each]] += scores[each] / total
+        for language in range(num_classes):
+            probabilities[text, model.owners[language]] += scores[language] / total
 
 
 @numba.njit(cache=True)
 def _join(data, starts, stops, feeds, lines, cases):
-    """Return the bytes of lines and of the line feeds before all but the first.
+    """Join lines, with the line feeds before all but the first.
 
-    Also returns whether there are capitals but no small letters.
+    Args:
+        data, starts, stops, feeds: of lines, see `MeasuredText`.
+        lines: int64 [2], the first line and the one after the last.
+        cases: uint8, capitals and small letters by code point.
+
+    Returns:
+        The bytes, and whether there are capitals but no small letters.
     """
     first, end = lines
-    joined = np.full((stops[first:end] - starts[first:end] + feeds[first:end]).sum(), 10, np.uint8)
+    capacity = (stops[first:end] - starts[first:end] + feeds[first:end]).sum()
+    joined = np.full(capacity, ord("\n"), np.uint8)
     has_upper = has_lower = False
     size = 0
     for line in range(first, end):
@@ -208,8 +232,9 @@ def _join(data, starts, stops, feeds, lines, cases):
 def _count(text, model, counts, touched):
     """Count n-grams; return how many different ones there are.
 
-    Four parts of the text go at once, since a state waits for the one before: each begins with the
-    state after the longest n-gram before it.
+    Four quarters of the text are read at the same time, since each step of the automaton waits for
+    the one before. A quarter starts in the state that the last bytes before it lead to: as many as
+    the longest n-gram has.
 
     Args:
         text: uint8, bytes.
@@ -217,30 +242,32 @@ def _count(text, model, counts, touched):
         counts: int32 [n-grams + 1], to be increased; that of no n-gram is never 0.
         touched: int32, to be set to the n-grams found.
     """
-    moves, rows, features = model.moves, model.rows, model.features
+    moves = model.moves
+    rows = model.rows
+    features = model.features
     size = len(text) // 4
-    a = b = c = d = np.uint32(0)
+    first = second = third = fourth = np.uint32(0)  # states in the quarters of the text
     for place in range(max(size - _LONGEST, 0), size):
-        b = moves[rows[b], text[place]]
+        second = moves[rows[second], text[place]]
     for place in range(max(2 * size - _LONGEST, 0), 2 * size):
-        c = moves[rows[c], text[place]]
+        third = moves[rows[third], text[place]]
     for place in range(max(3 * size - _LONGEST, 0), 3 * size):
-        d = moves[rows[d], text[place]]
+        fourth = moves[rows[fourth], text[place]]
     num_features = 0
     for place in range(size):
-        a = moves[rows[a], text[place]]
-        b = moves[rows[b], text[place + size]]
-        c = moves[rows[c], text[place + 2 * size]]
-        d = moves[rows[d], text[place + 3 * size]]
-        for state in (a, b, c, d):
+        first = moves[rows[first], text[place]]
+        second = moves[rows[second], text[place + size]]
+        third = moves[rows[third], text[place + 2 * size]]
+        fourth = moves[rows[fourth], text[place + 3 * size]]
+        for state in (first, second, third, fourth):
             feature = features[state]
-            # Without a branch, which would be mispredicted: a known one is overwritten by the next.
+            # A known n-gram is overwritten by the next one. A branch would be mispredicted often.
             touched[num_features] = feature
             num_features += counts[feature] == 0
             counts[feature] += 1
     for place in range(4 * size, len(text)):
-        d = moves[rows[d], text[place]]
-        feature = features[d]
+        fourth = moves[rows[fourth], text[place]]
+        feature = features[fourth]
         touched[num_features] = feature
         num_features += counts[feature] == 0
         counts[feature] += 1

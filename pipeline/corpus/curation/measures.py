@@ -19,21 +19,23 @@ from pipeline.corpus.evidence import Evidence
 from pipeline.corpus.lines import CleanLines, compose
 from pipeline.corpus.raw_block import gather
 
-_SHOWN_LINES = 8
-_MOST_SHRINKING = 300  # bytes of a value by characters of its word
+_SHOWN_LINES = 8  # of a sample
+# Bytes of personal data by characters of the word that replaces it, at most.
+_MOST_SHRINKING = 300
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MeasuredText:
-    """Documents of lines, none of them blank; its text: each line, preceded by its line feeds.
+    """Documents as lines, none of them blank.
 
-    Measurements are computed when the first rule asks. Those of documents are float64 [documents].
+    The text of a document is its lines, each preceded by its line feeds. A measurement is computed
+    when the first rule needs it. Those of documents are float64 [documents].
 
     Attributes:
         data: uint8, UTF-8 in composed form.
         starts, stops: int64 [lines], bytes of each.
-        feeds: int64 [lines], line feeds before the line; set to 0 before documents.
-        documents: int64 [lines], not falling.
+        feeds: int64 [lines], line feeds before the line; set to 0 for the first of a document.
+        documents: int64 [lines], the document of each line, rising.
     """
 
     data: np.ndarray
@@ -62,7 +64,7 @@ class MeasuredText:
             feeds=self.feeds[lines] if keeps_feeds else np.ones(len(documents), np.int64),
             documents=documents,
         )
-        # They take long to find, and are those of the document as it was read.
+        # Languages take long to identify, and they are those of the document as it was read.
         languages = vars(self).get("document_languages")
         if languages is not None:
             vars(selected)["document_languages"] = languages
@@ -156,13 +158,13 @@ class MeasuredText:
             personal_data: kinds to replace.
         """
         lines = slice(first, min(last, first + _SHOWN_LINES))
-        ranges = self.starts[lines], self.stops[lines]
-        text = b" ".join(
-            self.data[start:stop].tobytes() for start, stop in zip(*ranges, strict=True)
-        )
-        # Cut behind values that reach over the end of what is shown, however short they become.
+        starts = self.starts[lines]
+        stops = self.stops[lines]
+        ranges = zip(starts, stops, strict=True)
+        text = b" ".join(self.data[start:stop].tobytes() for start, stop in ranges)
+        # Replacing values makes the text shorter, so many more bytes than `most` are searched.
         excerpt = text[: _MOST_SHRINKING * most].decode("utf-8", "ignore")
-        if personal_data.kinds and find_suspects(self.data, *ranges).any():
+        if personal_data.kinds and find_suspects(self.data, starts, stops).any():
             excerpt, _ = personal_data.replace_in(excerpt)
         return excerpt[:most]
 
@@ -183,7 +185,7 @@ class MeasuredText:
 
 
 def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Divide elementwise; 0 where the whole is."""
+    """Divide elementwise; 0 where the whole is 0."""
     return part / np.maximum(whole, 1)
 
 

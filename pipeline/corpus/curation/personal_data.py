@@ -77,12 +77,13 @@ _BETWEEN = (
     "\uff08\uff09\uff0b\uff0d-\uff0f\uff3b\uff3d\uff5e]"
 )
 _DIGITS = re.compile(rf"\d(?:{_BETWEEN}{{0,4}}\d){{6,}}")
-# Runs of more than 19 digits are rows of a table, unless the library would cut them here.
+# A run of more digits is a row of a table, unless `phonenumbers` would cut it at these marks.
+_MOST_DIGITS = 19
 _CUTS = re.compile("[(/+\uff08\uff0b\u2012-\u2015\uff0d]|\\s-|-\\s|\\S{7}")
-# Characters that may come before and after.
+# Characters before the first digit of a phone number and after the last that may belong to it.
 _LEAD = 9
 _EXTENSION = 24
-_LOOK_BACK = 24  # characters before a number that may say what it is
+_LOOK_BACK = 24  # characters before a number that may tell its kind
 # Digits after a decimal point; the rest of a time of day with its zone.
 _FRACTION = re.compile(r"[0-9](?:\.|:[0-9]{0,2})\Z")
 # Words before numbers that are no addresses and phone numbers.
@@ -122,14 +123,17 @@ def _is_account(text: str) -> bool:
     As a number, with letters from 10 on and its first four characters last, it is 1 modulo 97.
     """
     account = re.sub("[ -]", "", text)
-    return int("".join(str(int(each, 36)) for each in account[4:] + account[:4])) % 97 == 1
+    rotated = account[4:] + account[:4]
+    number = int("".join(str(int(character, 36)) for character in rotated))
+    return number % 97 == 1
 
 
 def _is_card(text: str) -> bool:
     """Return whether a card's check digit holds (Luhn: from the right, every second is doubled)."""
-    digits = [int(each) for each in reversed(text) if each.isdigit()]
-    doubled = sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])
-    return (sum(digits[::2]) + doubled) % 10 == 0
+    digits = [int(character) for character in reversed(text) if character.isdigit()]
+    doubled = [2 * digit for digit in digits[1::2]]
+    digit_sums = [number // 10 + number % 10 for number in doubled]
+    return (sum(digits[::2]) + sum(digit_sums)) % 10 == 0
 
 
 _PATTERNS: dict[str, tuple[re.Pattern[str], Callable[[str], bool]]] = {
@@ -164,10 +168,10 @@ def _is_section(text: str, start: int, stop: int) -> bool:
 
 
 def _is_other_number(text: str, start: int, stop: int) -> bool:
-    """Whether what the library takes for a phone number is a fraction, a time, a hash or a part.
+    """Whether a match of the library is no phone number, but a fraction, a time, a hash or a part.
 
-    A number without any separator is one only if a word says so, or if it begins as those that
-    are dialed (`+`, 0). No section or order has a number that begins with `+`.
+    Digits without any separator are a phone number only if a word before them says so, or if they
+    begin like dialed numbers (`+`, 0). No section or order has a number that begins with `+`.
     """
     if _FRACTION.search(text, max(start - _LOOK_BACK, 0), start):
         return True
@@ -194,16 +198,19 @@ def _find_phones(region: str | None, text: str) -> _Spans:
 
     done = 0
     for run in _DIGITS.finditer(text):
-        if sum(map(str.isdigit, run[0])) > 19 and not _CUTS.search(run[0]):
+        num_digits = sum(map(str.isdigit, run[0]))
+        if num_digits > _MOST_DIGITS and not _CUTS.search(run[0]):
             continue
         begin = max(run.start() - _LEAD, done)
         part = text[begin : run.end() + _EXTENSION]
         for match in PhoneNumberMatcher(part, region, Leniency.VALID, sys.maxsize):
-            start, value = begin + match.start, match.raw_string
-            is_here = start < run.end() and start + len(value) > run.start()
+            value = match.raw_string
+            start = begin + match.start
+            stop = start + len(value)
+            is_in_run = start < run.end() and stop > run.start()
             is_book = "ISBN" in text[max(start - _LEAD, 0) : start]
-            if is_here and not is_book and not _is_other_number(text, start, start + len(value)):
-                done = start + len(value)
+            if is_in_run and not is_book and not _is_other_number(text, start, stop):
+                done = stop
                 # In "(see 030 1234567" the bracket belongs to the sentence.
                 if value[0] == "(" and value.count("(") > value.count(")"):
                     start += 1
@@ -229,8 +236,8 @@ class PersonalData:
         Raises:
             UsageError: a region is unknown.
         """
-        given = listed(config.personal_data)
-        kinds = tuple(kind for kind in WORDS if kind in given or "all" in given)
+        names = listed(config.personal_data)
+        kinds = tuple(WORDS) if "all" in names else tuple(kind for kind in WORDS if kind in names)
         regions = tuple(listed(config.phone_regions)) if "phone" in kinds else ()
         if regions:
             from phonenumbers import SUPPORTED_REGIONS
@@ -263,8 +270,10 @@ class PersonalData:
         text, counts = self.replace_in("\n".join(lines))
         changed = [line.encode() for line in text.split("\n")]
         bounds = offsets_of(np.array([len(line) for line in changed], np.int64)) + len(data)
-        starts, stops = starts.copy(), stops.copy()
-        starts[suspects], stops[suspects] = bounds[:-1], bounds[1:]
+        starts = starts.copy()
+        stops = stops.copy()
+        starts[suspects] = bounds[:-1]
+        stops[suspects] = bounds[1:]
         data = np.concatenate([data, np.frombuffer(b"".join(changed), np.uint8)])
         return data, starts, stops, counts
 
@@ -307,7 +316,9 @@ def _suspect_table() -> np.ndarray:
 
     table = code_point_table(kind_of, _BREAK)
     table[ord("A") : ord("Z") + 1] = _CAPITAL
-    table[[ord(character) for character in ".@:"]] = _STOP, _AT, _COLON
+    table[ord(".")] = _STOP
+    table[ord("@")] = _AT
+    table[ord(":")] = _COLON
     return table
 
 

@@ -35,7 +35,7 @@ RULES: list[Rule] = [
     *fineweb_lines.RULES,
 ]
 _OFF = "off"
-# Other codes and the names of languages that people write, beside the code that is known.
+# The code of a language, then its other codes and names, for "did you mean".
 _CODES = """
 no nb nor norwegian bokmål, tl fil tagalog filipino, he iw heb hebrew, id in ind indonesian,
 en eng english, de ger deu german deutsch, fr fre fra french, es spa spanish, it ita italian,
@@ -64,7 +64,8 @@ def choose_rules(entries: Sequence[str]) -> tuple[Rule, ...]:
     """
     groups = {group for rule in RULES for group in rule.groups}
     names = {rule.name: rule for rule in RULES}
-    ranked: list[tuple[int, str, Rule | None]] = []  # later ones and those of a higher rank hold
+    # (rank, name, rule): an entry with a higher rank holds; of equal ranks, the last one.
+    ranked: list[tuple[int, str, Rule | None]] = []
     for place, entry in curation_entries(entries):
         name, equals, value = (part.strip() for part in entry.partition("="))
         if name in names:
@@ -127,6 +128,7 @@ def _read(rule: Rule, value: str, place: str) -> Rule | None:
     return rule.with_threshold(threshold)
 
 
-def _unknown(what: str, name: str, known: list[str], group: str) -> UsageError:
+def _unknown(beginning: str, name: str, known: list[str], group: str) -> UsageError:
+    """Return the error for a name that is unknown, with the nearest one that is known."""
     hint = did_you_mean(name, known, otherwise=f"{group}: {', '.join(known)}")
-    return UsageError(f"{what} {name!r}; {hint}")
+    return UsageError(f"{beginning} {name!r}; {hint}")

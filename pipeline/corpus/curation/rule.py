@@ -40,7 +40,7 @@ class Rule:
         minimum, maximum: exactly one of the two is given.
         highest: thresholds are from 0 to this.
         keeps_feeds: whether the line feeds between lines stay; C4's rules leave one each.
-        counts_from: documents are counted by language, if it has this probability; None if not.
+        counts_from: probability from which documents are counted by language; None to count none.
         setting: key of the config, unless the rule is an entry of `curation`.
     """
 
@@ -99,8 +99,8 @@ class Verdict(NamedTuple):
 def judge(text: MeasuredText, rules: Iterable[Rule]) -> list[Verdict]:
     """Judge documents and lines by each rule in turn.
 
-    Each rule sees the lines that earlier ones left. Documents without lines are not judged, and
-    lines of documents that go are not dropped by themselves.
+    Each rule sees the lines that earlier ones left. Documents without lines are not judged. Lines
+    of dropped documents are not listed by themselves.
 
     Args:
         text: the documents.
@@ -140,7 +140,7 @@ def curate(
         source: the file.
         lines: its documents.
         rules: in the order of the registry.
-        personal_data: kinds that samples are without.
+        personal_data: kinds to replace in samples.
     """
     text, numbers = lines.measured
     is_dropped = np.zeros(len(lines.line_documents), np.bool_)
@@ -168,7 +168,11 @@ def _evidence_of(
     document_lines: np.ndarray,
     personal_data: PersonalData,
 ) -> Evidence:
-    """List dropped documents; samples are the texts with the smallest hashes, equal ones once."""
+    """List the documents or count the lines that a rule drops, with samples of their text.
+
+    Samples are the texts with the smallest hashes, so that workers choose the same ones; equal
+    texts are shown once.
+    """
     rule, items, values = verdict
     tallies: Counter[str] = Counter()
     if rule.counts_from is not None:

@@ -12,8 +12,8 @@ from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a, mix64
 from pipeline.corpus.abbreviations import word_lists
 from pipeline.corpus.characters import WITHOUT_SPACES, code_point_table, decode
 
-# What a character is to words: none, a mark by itself, part of a word, a word by itself, or part of
-# a word only between two of its parts.
+# Classes of characters: between words, a mark by itself, part of a word, a word by itself, or part
+# of a word only between two of its parts.
 _SPACE = 0
 _MARK = 1
 _PART = 2
@@ -96,8 +96,22 @@ def _table() -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _find(data, starts, stops, table, abbreviations):
-    capacity = (stops - starts).sum()
-    hashes, characters = np.empty(capacity, np.uint64), np.empty(capacity, np.int64)
+    """Find the words and marks of lines, from left to right.
+
+    The class of its first character decides where a word ends. Its hash, length and kinds are taken
+    in a second pass over its characters.
+
+    Args:
+        data, starts, stops: see `find_words`.
+        table: of `_table`.
+        abbreviations: uint64, rising: hashes of words that keep their full stop.
+
+    Returns:
+        The fields of `Words`.
+    """
+    capacity = (stops - starts).sum()  # a word has a byte or more
+    hashes = np.empty(capacity, np.uint64)
+    characters = np.empty(capacity, np.int64)
     kinds = np.empty(capacity, np.uint8)
     offsets = np.zeros(len(starts) + 1, np.int64)
     num_words = 0
@@ -129,7 +143,8 @@ def _find(data, starts, stops, table, abbreviations):
                 follows_word = False
                 continue
             hashes[num_words] = fnv1a(data, position, end)
-            count, bits = 0, 0
+            count = 0
+            bits = 0
             while position < end:
                 code_point, width = decode(data, position)
                 bits |= table[code_point]
@@ -152,7 +167,10 @@ def _find(data, starts, stops, table, abbreviations):
 
 @numba.njit(cache=True)
 def _word_end(data, position, stop, table):
-    """Return the end of a word: its parts, what joins them, and the stop of `H.` and `U.S.`."""
+    """Return the end of a word.
+
+    A word is its parts, the marks that join them, and the full stop of `H.` and `U.S.`.
+    """
     before = last = 0  # code points
     while position < stop:
         code_point, width = decode(data, position)
@@ -176,7 +194,9 @@ def _word_end(data, position, stop, table):
 
 @numba.njit(cache=True, nogil=True)
 def _measure_spaced(data, starts, stops, table):
-    counts, longest = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
+    """Count the words of lines and the characters of the longest; see `spaced_words`."""
+    counts = np.zeros(len(starts), np.int64)
+    longest = np.zeros(len(starts), np.int64)
     for line in range(len(starts)):
         position = starts[line]
         length = 0
@@ -197,7 +217,7 @@ def _measure_spaced(data, starts, stops, table):
 def new_table(bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Make a set of n-grams for documents.
 
-    It has keys and owners, the document that each slot is for, so that one table serves all
+    Each slot has a key and its owner, the document it was taken for, so that one table serves all
     documents without being cleared.
 
     Args:
@@ -229,7 +249,8 @@ def find_gram(key, document, keys, owners):
     while owners[slot] == document and keys[slot] != key:
         slot = (slot + 1) & mask
     is_new = owners[slot] != document
-    keys[slot], owners[slot] = key, document
+    keys[slot] = key
+    owners[slot] = document
     return slot, is_new
 
 

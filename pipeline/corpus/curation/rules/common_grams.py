@@ -42,8 +42,9 @@ def _count_most_common(hashes, characters, bounds, size, keys, owners, counted):
     for document in range(len(counted)):
         first = -1
         most = 0
-        begin, last = bounds[document], bounds[document + 1] - size
-        # Among equally frequent grams the first one counts.
+        begin = bounds[document]
+        last = bounds[document + 1] - size
+        # The first pass counts; the second finds the first of equally frequent grams.
         for is_second_pass in (False, True):
             for place in range(begin, last + 1):
                 slot, is_new = find_gram(gram_at(hashes, place, size), document, keys, owners)

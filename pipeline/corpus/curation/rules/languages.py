@@ -63,8 +63,8 @@ def language_rules(languages: tuple[str, ...], threshold: float) -> tuple[Rule, 
     lines = partial(wanted, of_lines=True)
     rule = partial(Rule, paper=_PAPER, setting=f"languages: {', '.join(languages)}")
     unknown = rule("unknown_language", certainty, minimum=threshold)
-    return (
-        *(() if UNKNOWN in languages else (unknown,)),
+    other = (
         rule("other_language", partial(wanted, of_lines=False), minimum=1, counts_from=threshold),
         rule("other_language_line", lines, minimum=1, of_lines=True, keeps_feeds=True),
     )
+    return other if UNKNOWN in languages else (unknown, *other)
