@@ -56,7 +56,7 @@ class DropDuplicates(beam.PTransform):
     """Drops documents and lines as `duplicates`, `duplicates_against` and `duplicate_lines` say.
 
     Only small records are shuffled, partitioned by hash, while blocks wait in `store`. The result
-    depends on the documents only, not on files, blocks or workers.
+    depends only on the documents, not on files, blocks or workers.
 
         blocks ─┬─ text ────────────────────────────────────────────────────────────────┬─ blocks
                 ├─ occurrences ─┬─────────────────────────────────┬─ documents to drop ─┤
@@ -65,7 +65,7 @@ class DropDuplicates(beam.PTransform):
                 └─ lines ── of the documents that stay ── lines to drop ────────────────┘
 
     Args:
-        config: what is dropped.
+        config: kinds of duplicates to drop.
         store: where blocks and records wait.
         folder: for lists of dropped documents; shared by all workers and the submitting process.
         other: files of `duplicates_against`.
@@ -82,11 +82,11 @@ class DropDuplicates(beam.PTransform):
         other: OtherCorpus | None = None,
     ):
         super().__init__()
-        is_compared = other is not None and bool(other.paths)
+        has_other = other is not None and bool(other.paths)
         self._job = DropJob(
             copies=config.duplicates != "keep",
             near=config.duplicates == "near",
-            elsewhere=is_compared,
+            elsewhere=has_other,
             bands=choose_bands(config.near_duplicate_threshold),
             threshold=config.near_duplicate_threshold,
             lines=config.duplicate_lines == "drop",
@@ -95,7 +95,7 @@ class DropDuplicates(beam.PTransform):
             folder=folder,
         )
         self._sign_other = None
-        if other is not None and is_compared:
+        if other is not None and has_other:
             self._sign_other = SignOther(config, other, store, self._job.bands, folder)
         self.needs_text = config.compares_documents
 
@@ -108,7 +108,10 @@ class DropDuplicates(beam.PTransform):
         )
         records = {name: parts[name] for name in (OCCURRENCES, SIGNATURES, BANDS)}
         nothing = blocks.pipeline | "Nothing" >> beam.Create([])
-        documents = lines = kept = elsewhere = nothing
+        kept = nothing  # KEPT of near duplicates within the corpus
+        elsewhere = nothing  # KEPT of near duplicates of another corpus
+        documents = nothing  # to drop
+        lines = nothing  # to drop
         if self._sign_other is not None:
             other = blocks.pipeline | "SignOther" >> self._sign_other
             elsewhere = find_elsewhere(records, other, job.store, job.threshold)
@@ -219,9 +222,8 @@ def choose_documents(
     number, parts = partition
     store = job.store
     occurrences = merge_occurrences(store.read(item) for item in parts["occurrences"])
-    kept, elsewhere = (
-        merge_kept(store.read(item) for item in parts[name]) for name in ("kept", "elsewhere")
-    )
+    kept = merge_kept(store.read(item) for item in parts["kept"])
+    elsewhere = merge_kept(store.read(item) for item in parts["elsewhere"])
     dropped = choose_dropped(occurrences, kept, elsewhere, copies=job.copies)
     if job.keeps_signatures:
         stays = ~np.isin(occurrences.rows[_PLACE], dropped.rows[_PLACE])
@@ -237,7 +239,8 @@ def choose_documents(
     )
     # Group them by block.
     order = np.argsort(dropped.rows["block"], kind="stable")
-    documents, reasons = dropped.rows["document"][order], dropped.reasons[order]
+    documents = dropped.rows["document"][order]
+    reasons = dropped.reasons[order]
     blocks, begins = np.unique(dropped.rows["block"][order], return_index=True)
     for block, begin, end in zip(blocks, begins, [*begins[1:], len(order)], strict=True):
         yield occurrences.names[block], (documents[begin:end], reasons[begin:end])

@@ -1,10 +1,10 @@
 """The Beam steps that find near duplicates of documents of another corpus.
 
-The other corpus is read and signed as the input is (`near_duplicates.py`), or its signatures are in
-a file of a former run. A document goes if it is a near duplicate of one there: by itself, not by a
-chain of similar documents as within a corpus (`find_near.py`), since nothing of the other corpus is
-in the output to stand in for the middle of a chain. What goes is not compared with the rest of the
-input, so documents that only resemble it stay.
+The other corpus is read and signed like the input (`near_duplicates.py`), or its signatures are in
+a file of a former run. A document is dropped if it is a near duplicate of one there. A chain of
+similar documents does not count, as it does within a corpus (`find_near.py`): no document of the
+other corpus is in the output to stand in for the middle of a chain. Dropped documents are not
+compared with the rest of the input, so documents that only resemble them stay.
 """
 
 from __future__ import annotations
@@ -63,11 +63,12 @@ from pipeline.corpus.report import ReportCorpus, facts_of_block, list_reasons, r
 
 _OTHER_KEYS = "other keys"
 _REPORT = "elsewhere"  # folder of the counts of the other corpus
-# Of a larger group of equal bands there, a document is compared with the first and its neighbors
-# by key only: boilerplate of a million pages here and there would make 10^12 pairs.
+# A document is compared with all documents of a group of equal bands up to this size. Of a larger
+# group it is compared with three: the first and its neighbors by key. Boilerplate of a million
+# pages in both corpora would make 10^12 pairs.
 _ALL_UP_TO = 32
 _FEW = 3
-_ROWS_TOGETHER = 250_000
+_ROWS_TOGETHER = 250_000  # documents that are paired at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,21 +137,22 @@ def match_other(config: CorpusSection, files: Sequence[FileInfo]) -> OtherCorpus
     return OtherCorpus([texts[path] for path in sorted(texts)], sorted(signatures))
 
 
-def _is_input(pattern: str, what: str) -> UsageError:
+def _is_input(pattern: str, subject: str) -> UsageError:
+    """Return the error for a file that is also one of the corpus."""
     return UsageError(
-        f"--duplicates-against {pattern}: {what} is also a file of --input, and all of it would be "
-        "left out; change one of the two"
+        f"--duplicates-against {pattern}: {subject} is also a file of --input, and all of it would "
+        "be left out; change one of the two"
     )
 
 
 class SignOther(beam.PTransform):
-    """Reads another corpus as collections by name, as `store_block` makes them of the input.
+    """Reads another corpus as collections by name, like those of `store_block` for the input.
 
     Args:
-        config: how texts are read.
+        config: settings of reading.
         other: the files.
         store: where records wait.
-        bands: of a signature, and minima in each.
+        bands: number of bands of a signature, and of minima in each.
         folder: for counts; shared by all workers and the submitting process.
 
     Raises:
@@ -191,7 +193,7 @@ class SignOther(beam.PTransform):
             reading = beam.FlatMap(_sign_group, self._store, self._bands)
             outputs.append(groups | "ReadSignatures" >> reading.with_outputs(*names))
         return {
-            name: tuple(each[name] for each in outputs) | f"Flatten_{name}" >> beam.Flatten()
+            name: tuple(parts[name] for parts in outputs) | f"Flatten_{name}" >> beam.Flatten()
             for name in names
         }
 
@@ -202,6 +204,9 @@ def other_lines(other: OtherCorpus, folder: str) -> tuple[str, list[str]]:
     Args:
         other: the files.
         folder: with the counts of `SignOther`.
+
+    Returns:
+        A line of the report, and warnings.
     """
     documents = sum(count_groups(path)[1] for path in other.signatures)
     warnings = []
@@ -276,7 +281,7 @@ def find_elsewhere(
 def pair_across_bands(
     bands: tuple[int, dict[str, list[BlobReference]]], store: BlobStore
 ) -> Iterator[Any]:
-    """Send candidates to the partition of the left one, and the keys of both to their own.
+    """Send each pair to the partition of its left key, and each key to its own partition.
 
     Args:
         bands: a partition's number, and references to BAND, `own` and `other`.
@@ -284,10 +289,11 @@ def pair_across_bands(
     """
     parts = bands[1]
     count = max(map(count_slices, parts.values()))
-    slices = (read_slices(store, parts[name], BAND, "band", count) for name in ("own", "other"))
+    own_slices = read_slices(store, parts["own"], BAND, "band", count)
+    other_slices = read_slices(store, parts["other"], BAND, "band", count)
     sent: list[Any] = []
     with store.writer() as writer:
-        for own, other in zip(*slices, strict=True):
+        for own, other in zip(own_slices, other_slices, strict=True):
             for pairs in pair_across(own, other):
                 sent += partition_rows(pairs, pairs["left"], writer)
                 for name, side in ((KEYS, "left"), (_OTHER_KEYS, "right")):
@@ -323,23 +329,39 @@ def pair_across(own: np.ndarray, other: np.ndarray) -> Iterator[np.ndarray]:
         sizes = (ends - begins)[of_rows]
         counts = np.where(sizes <= _ALL_UP_TO, sizes, _FEW)
         pairs = np.empty(counts.sum(), PAIR)
-        bounds = begins[of_rows], ends[of_rows]
-        _fill_across(rows["key"], *bounds, other["key"], pairs["left"], pairs["right"])
+        _fill_across(
+            rows["key"],
+            begins[of_rows],
+            ends[of_rows],
+            other["key"],
+            pairs["left"],
+            pairs["right"],
+        )
         yield sorted_distinct(pairs)
 
 
 @numba.njit(cache=True, nogil=True)
 def _fill_across(own, begins, ends, keys, left, right):
-    """Set the pairs of documents with groups of other ones, whose keys rise; see `_ALL_UP_TO`."""
+    """Set the pairs of documents with groups of other ones; see `_ALL_UP_TO`.
+
+    Args:
+        own: uint64 [n], keys of documents.
+        begins, ends: int64 [n], bounds of the group of each in `keys`.
+        keys: uint64, keys of the other documents, rising within a group.
+        left, right: uint64 [pairs], to be set.
+    """
     pairs = 0
     for row in range(len(own)):
-        begin, end = begins[row], ends[row]
+        begin = begins[row]
+        end = ends[row]
         if end - begin <= _ALL_UP_TO:
             for place in range(begin, end):
-                left[pairs], right[pairs] = own[row], keys[place]
+                left[pairs] = own[row]
+                right[pairs] = keys[place]
                 pairs += 1
         else:
             near = begin + np.searchsorted(keys[begin:end], own[row])
             for place in (begin, max(near - 1, begin), min(near, end - 1)):
-                left[pairs], right[pairs] = own[row], keys[place]
+                left[pairs] = own[row]
+                right[pairs] = keys[place]
                 pairs += 1

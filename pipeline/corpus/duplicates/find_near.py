@@ -1,9 +1,9 @@
 """The Beam steps that find near duplicates, with 12 bytes per candidate on one worker.
 
-`near_duplicates.py` says what is similar. Similar pairs are joined to groups, of which one document
+`near_duplicates.py` defines similarity. Similar pairs are joined to groups, of which one document
 is kept: the one with the lowest identity, a hash of its text, so that the choice does not depend on
-files, blocks or workers. Similarity is not transitive; a group may hold two documents that are no
-near duplicates of each other, but each of one between them.
+files, blocks or workers. Similarity is not transitive: two documents of a group may be near
+duplicates only of a third one between them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from pipeline.corpus.duplicates.occurrences import (
 PAIRS = "pairs"
 KEYS = "keys"
 _EVERYWHERE = 0  # the key of the step on one worker
-_ROWS_TOGETHER = 200_000
+_ROWS_TOGETHER = 200_000  # documents or pairs in memory at a time
 # The first document of a key; `source` is a number in the files, `number` one in the partition.
 NODE = np.dtype(
     [("identity", "u8"), ("line", "i8"), ("source", "u4"), ("number", "u4"), *SIGNATURE.descr]
@@ -86,8 +86,8 @@ def find_near(
         gone ────────┘
 
     Args:
-        parts: collections of `store_block` by name, of (partition, reference); `gone` has the
-            documents that go for another reason, as KEPT, and are compared with none.
+        parts: collections of `store_block` by name, of (partition, reference); `gone` has KEPT of
+            the documents that are dropped for another reason, which are not compared.
         store: where records wait.
         threshold: similarity from which documents are near duplicates.
 
@@ -117,7 +117,7 @@ def gather_nodes(
 
     Args:
         name: of the steps.
-        parts: collections as `select_candidates` takes them, and others.
+        parts: collections by name; those that `select_candidates` needs are taken.
         store: where records wait.
     """
     parts = {part: parts[part] for part in ("keys", "occurrences", "signatures", "gone")}
@@ -153,8 +153,9 @@ def gather_halves(
 
 
 def pair_in_bands(bands: tuple[int, Iterable[BlobReference]], store: BlobStore) -> Iterator[Any]:
-    """Send candidates to the partition of the left one, and the keys of both to their own."""
-    pairs, keys = [], []
+    """Send each pair to the partition of its left key, and each key to its own partition."""
+    pairs: list[Any] = []
+    keys: list[Any] = []
     with store.writer() as writer:
         for rows in read_slices(store, bands[1], BAND, "band"):
             for candidates in pair_candidates(rows):
@@ -189,7 +190,8 @@ def select_candidates(
     rows = np.empty(len(keys), NODE)
     rows["key"] = keys
     rows["number"] = np.arange(len(keys))
-    rows["identity"], rows["line"] = firsts["identity"], firsts["line"]
+    rows["identity"] = firsts["identity"]
+    rows["line"] = firsts["line"]
     rows["source"] = of_blocks[firsts["block"]]
     for reference in parts["signatures"]:
         signatures = np.frombuffer(store.read(reference), SIGNATURE)
@@ -243,7 +245,8 @@ def _compare(
         for sender, reference in parts["halves"]:
             halves = np.frombuffer(store.read(reference), HALF)
             is_there, places = find_keys(keys, halves["right"])
-            left, right = halves["left"][is_there], nodes[places[is_there]]
+            left = halves["left"][is_there]
+            right = nodes[places[is_there]]
             yield sender, left, right, estimated_similarity(left["sketch"], right["sketch"])
 
 
@@ -268,7 +271,8 @@ def connect_similar(
     """Pair the documents to drop with the one that is kept of each group, in their partitions.
 
     Groups are the connected components of similar pairs; the lowest identity is kept. This step
-    runs on one worker, so all it holds are 4 bytes of a parent and 8 of an identity per candidate.
+    runs on one worker, so it holds only 12 bytes per candidate: 4 of its parent, and 8 of its
+    identity or, later, of its key.
     """
     parts = sorted(gathered[1])
     bounds = np.cumsum([0, *(nodes.keys.length // KEY.itemsize for _, nodes, _ in parts)])
@@ -287,7 +291,8 @@ def connect_similar(
         for (number, *_), (begin, end) in zip(parts, itertools.pairwise(bounds), strict=True):
             dropped = begin + np.flatnonzero(parents[begin:end] != np.arange(begin, end))
             pairs = np.empty(len(dropped), PAIR)
-            pairs["left"], pairs["right"] = keys[dropped], keys[parents[dropped]]
+            pairs["left"] = keys[dropped]
+            pairs["right"] = keys[parents[dropped]]
             sent.append((number, writer.add([pairs.tobytes()])))
     yield from sent
 
@@ -305,11 +310,13 @@ def connect(edges, starts, identities, parents):
         parents: uint32 [documents], 0, 1, 2 … at first; changed in place.
     """
     for edge in range(len(edges)):
-        a = _root(parents, starts[0] + edges[edge, 0])
-        b = _root(parents, starts[1] + edges[edge, 1])
-        if identities[b] < identities[a] or (identities[b] == identities[a] and b < a):
-            a, b = b, a
-        parents[b] = a
+        first = _root(parents, starts[0] + edges[edge, 0])
+        second = _root(parents, starts[1] + edges[edge, 1])
+        are_equal = identities[first] == identities[second]
+        if identities[second] < identities[first] or (are_equal and second < first):
+            parents[first] = second
+        else:
+            parents[second] = first
 
 
 @numba.njit(cache=True, nogil=True)
@@ -344,14 +351,15 @@ def describe_dropped(
             is_similar = similarity >= threshold
             if not is_similar.any():
                 continue
-            left, right = left[is_similar], right[is_similar]
-            similarity = similarity[is_similar]
+            left = left[is_similar]
+            right = right[is_similar]
             (nodes,) = partition[1]["nodes"]
             files = json.loads(store.read(nodes.files))
             kept = np.empty(len(left), KEPT)
             kept["key"] = left["key"]
-            kept["similarity"] = similarity
-            kept["identity"], kept["line"] = right["identity"], right["line"]
+            kept["similarity"] = similarity[is_similar]
+            kept["identity"] = right["identity"]
+            kept["line"] = right["line"]
             numbers, kept["source"] = np.unique(right["source"], return_inverse=True)
             part = NamedRows([files[number] for number in numbers], kept)
             described.append((sender, writer.add(pack(part))))

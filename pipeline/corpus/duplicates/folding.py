@@ -21,12 +21,12 @@ from pipeline.corpus.document_block import (
     offsets_and_data,
 )
 
-# No letter has these code points.
-_BETWEEN = 0
-_SKIPPED = 1
-_ALONE = 1 << 31
-_VARIATIONS = frozenset(map(chr, range(0xFE00, 0xFE10)))  # how the emoji before them looks
-# `[3]` and `[a]`, notes, and `&nbsp;`, which are no words between words.
+# Entries of the table besides folded code points; no letter has these values.
+_BETWEEN = 0  # between words
+_SKIPPED = 1  # neither in a word nor between words
+_ALONE = 1 << 31  # a bit of characters that are a word by themselves
+_VARIATIONS = frozenset(map(chr, range(0xFE00, 0xFE10)))  # they select the look of an emoji
+# Numbers of notes, `[3]` and `[a]`, and character references, `&nbsp;`, are no words.
 _NOTE_BEGIN = ord("[")
 _NOTE_END = ord("]")
 _LONGEST_NOTE = 4
@@ -94,7 +94,7 @@ def fold_texts(texts: pa.Array, *, with_symbols: bool = True) -> FoldedTexts:
             are between words, and so are numbers of notes (`[3]`, `[a]`) and references (`&nbsp;`).
     """
     offsets, data = offsets_and_data(texts)
-    # A word has two bytes with what separates it from the next, unless a text ends.
+    # A word and its separator have two bytes at least; the last word of a text has no separator.
     capacity = int(offsets[-1] - offsets[0]) // 2 + len(texts)
     words = np.empty(capacity, np.uint64)
     starts = np.empty(capacity, np.int32)
@@ -160,7 +160,8 @@ def _fold(data, offsets, table, skips_notes, words, starts, text_words):
     """
     num_words = 0
     for text in range(len(text_words) - 1):
-        position, stop = offsets[text], offsets[text + 1]
+        position = offsets[text]
+        stop = offsets[text + 1]
         value = FNV_OFFSET_BASIS
         in_word = False
         while position < stop:

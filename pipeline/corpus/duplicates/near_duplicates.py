@@ -1,13 +1,13 @@
 """Near duplicates by MinHash (Broder 1997) of word 5-grams.
 
-Two documents are as similar as the share of 5-grams that they have in common (Jaccard). Comparing
-all pairs is out of the question, so:
+The similarity of two documents is the share of 5-grams that they have in common (Jaccard). There
+are too many pairs to compare all, so:
 
 1. Each document gets 128 minima: of each of 128 hash functions, the lowest value over its 5-grams.
    Two documents have an equal minimum with a probability that is their similarity.
 2. Candidates share a band of minima (Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets",
-   3.4); a pair of similarity s does with probability 1 - (1 - s^r)^b, for b bands of r minima.
-   `choose_bands` takes the longest bands that find 95% of the pairs at the threshold.
+   3.4). A pair of similarity s shares one with probability 1 - (1 - s^r)^b, for b bands of r
+   minima. `choose_bands` takes the longest bands that find 95% of the pairs at the threshold.
 3. Candidates are compared by sketches of 512 bytes: grams are spread over bins (one permutation
    hashing: Li, Owen, Zhang 2012), and the lowest of each bin flips a bit (odd sketch: Mitzenmacher,
    Pagh, Pham 2014). `estimated_similarity` turns the number of differing bits into a similarity.
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 import numba
 import numpy as np
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import combine, mix64, next_bits, seed_key
 from pipeline.corpus.duplicates.occurrences import first_of_runs
 
@@ -38,10 +39,12 @@ PAIR = np.dtype([("left", "u8"), ("right", "u8")])
 # The number of bins that are not empty, and the bits.
 SKETCH = np.dtype([("filled", "u8"), ("bits", "u8", (_SKETCH_BITS // 64,))])
 SIGNATURE = np.dtype([("key", "u8"), ("sketch", SKETCH)])
-# In a larger group of equal bands not every pair is compared, only neighbors and all with the
-# first: boilerplate of a million pages would make 10^12 pairs.
+# All pairs of a group of equal bands are compared up to this size. Of a larger group only neighbors
+# are compared, and all with the first: boilerplate of a million pages would make 10^12 pairs.
 _ALL_PAIRS_UP_TO = 32
-_PAIRS_TOGETHER = 8_000_000
+_PAIRS_TOGETHER = 8_000_000  # in memory at a time
+# Steps of bisection: the estimate is exact to 2^-30.
+_BISECTIONS = 30
 
 
 def choose_bands(threshold: float) -> tuple[int, int]:
@@ -51,7 +54,7 @@ def choose_bands(threshold: float) -> tuple[int, int]:
         threshold: similarity, 0 to 1.
 
     Returns:
-        How many bands, and minima in each.
+        The number of bands, and of minima in each.
     """
     rows = NUM_HASHES
     while rows > 1:
@@ -88,8 +91,17 @@ def signatures_of(
     """
     minima = np.full((len(documents), NUM_HASHES), _LARGEST)
     sketches = np.zeros(len(documents), SKETCH)
-    filled, bits = sketches["filled"], sketches["bits"]
-    _sign(words, offsets, documents, *_permutations(), minima, filled, bits)
+    factors, addends = _permutations()
+    _sign(
+        words,
+        offsets,
+        documents,
+        factors,
+        addends,
+        minima,
+        sketches["filled"],
+        sketches["bits"],
+    )
     return minima, sketches
 
 
@@ -113,11 +125,13 @@ def estimated_similarity(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     filled = np.minimum([left["filled"], right["filled"]], _NUM_BINS - 0.5) / _NUM_BINS
     grams_per_bin = -np.log1p(-filled).sum(axis=0)
     # The similarity by which as many bins are equal: s of those with a gram of either document.
-    low, high = np.zeros(len(left)), np.ones(len(left))
-    for _ in range(30):
+    low = np.zeros(len(left))
+    high = np.ones(len(left))
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         is_low = middle * -np.expm1(-grams_per_bin / (1 + middle)) < equal
-        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+        low = np.where(is_low, middle, low)
+        high = np.where(is_low, high, middle)
     return high
 
 
@@ -147,16 +161,19 @@ def _sign(words, offsets, documents, factors, addends, minima, filled, bits):
     bins = np.full(_NUM_BINS, _EMPTY)
     for place, document in enumerate(documents):
         own = minima[place]
-        begin, end = offsets[document], offsets[document + 1]
+        begin = offsets[document]
+        end = offsets[document + 1]
         grams = np.zeros(max(end - begin - GRAM_WORDS, 0) + 1, np.uint64)
         for first in range(len(grams)):
             for word in range(begin + first, min(begin + first + GRAM_WORDS, end)):
                 grams[first] = combine(grams[first], words[word])
             value = np.uint32(grams[first] >> np.uint64(32))
-            for i in range(NUM_HASHES):
-                own[i] = min(own[i], np.uint32(factors[i] * value + addends[i]))
+            for function in range(NUM_HASHES):
+                hashed = np.uint32(factors[function] * value + addends[function])
+                own[function] = min(own[function], hashed)
             number = grams[first] % np.uint64(_NUM_BINS)
             bins[number] = min(bins[number], grams[first])
+        # The lowest gram of each bin flips a bit, and its bin is emptied for the next document.
         for gram in grams:
             if bins[gram % np.uint64(_NUM_BINS)] == gram:
                 bins[gram % np.uint64(_NUM_BINS)] = _EMPTY
@@ -167,7 +184,7 @@ def _sign(words, offsets, documents, factors, addends, minima, filled, bits):
 
 @numba.njit(cache=True, nogil=True)
 def band_keys(minima: np.ndarray, bands: int, rows: int) -> np.ndarray:
-    """Return keys of bands, equal where all minima of a band are, different bands apart.
+    """Return keys of bands: equal for equal minima in the same band, different between bands.
 
     Args:
         minima: uint32 [documents, NUM_HASHES].
@@ -199,40 +216,52 @@ def pair_candidates(bands: np.ndarray) -> Iterator[np.ndarray]:
     bands = sorted_distinct(bands)
     begins = np.flatnonzero(first_of_runs(bands["band"]))
     ends = np.append(begins[1:], len(bands))
-    pairs_until = np.cumsum(_count_pairs(ends - begins))
-    limits = np.arange(_PAIRS_TOGETHER, pairs_until[-1:].sum(), _PAIRS_TOGETHER)
-    borders = np.unique([0, *np.searchsorted(pairs_until, limits) + 1, len(begins)])
+    # Cut into parts of whole groups, at the first group that reaches each multiple of the limit.
+    pairs_before = offsets_of(_count_pairs(ends - begins))
+    limits = np.arange(_PAIRS_TOGETHER, pairs_before[-1], _PAIRS_TOGETHER)
+    cuts = np.searchsorted(pairs_before[1:], limits) + 1
+    borders = np.unique([0, *cuts, len(begins)])
     for first, last in itertools.pairwise(borders):
-        pairs = np.empty(pairs_until[last - 1] - (pairs_until[first - 1] if first else 0), PAIR)
-        groups = begins[first:last], ends[first:last]
-        _fill_pairs(bands["key"], *groups, pairs["left"], pairs["right"])
+        pairs = np.empty(pairs_before[last] - pairs_before[first], PAIR)
+        _fill_pairs(
+            bands["key"], begins[first:last], ends[first:last], pairs["left"], pairs["right"]
+        )
         yield sorted_distinct(pairs)
 
 
 def _count_pairs(sizes: np.ndarray) -> np.ndarray:
-    """Return how many pairs groups of these sizes make, int64 [groups]."""
+    """Return the number of pairs of groups of these sizes, int64 [groups]."""
     return np.where(sizes <= _ALL_PAIRS_UP_TO, sizes * (sizes - 1) // 2, 2 * sizes - 3)
 
 
 def sorted_distinct(rows: np.ndarray) -> np.ndarray:
     """Return distinct rows of two fields, sorted by both; np.unique is slow on records."""
-    first, second = (rows[name] for name in rows.dtype.names or ())
-    order = np.lexsort((second, first))
-    rows = rows[order]
-    return rows[first_of_runs(first[order]) | first_of_runs(second[order])]
+    first_field, second_field = rows.dtype.names or ()
+    rows = rows[np.lexsort((rows[second_field], rows[first_field]))]
+    return rows[first_of_runs(rows[first_field]) | first_of_runs(rows[second_field])]
 
 
 @numba.njit(cache=True, nogil=True)
 def _fill_pairs(keys, begins, ends, low, high):
-    """Set the pairs of groups; see `_ALL_PAIRS_UP_TO`."""
+    """Set the pairs of groups; see `_ALL_PAIRS_UP_TO`.
+
+    Args:
+        keys: uint64, keys of documents, rising within a group.
+        begins, ends: int64 [groups], bounds of groups in `keys`.
+        low, high: uint64 [pairs], to be set.
+    """
     num_pairs = 0
     for group in range(len(begins)):
-        begin, end = begins[group], ends[group]
+        begin = begins[group]
+        end = ends[group]
+        is_small = end - begin <= _ALL_PAIRS_UP_TO
         for right in range(begin + 1, end):
-            if end - begin > _ALL_PAIRS_UP_TO and right > begin + 1:
-                low[num_pairs], high[num_pairs] = keys[begin], keys[right]
+            if not is_small and right > begin + 1:
+                low[num_pairs] = keys[begin]
+                high[num_pairs] = keys[right]
                 num_pairs += 1
-            nearest = begin if end - begin <= _ALL_PAIRS_UP_TO else right - 1
+            nearest = begin if is_small else right - 1
             for left in range(nearest, right):
-                low[num_pairs], high[num_pairs] = keys[left], keys[right]
+                low[num_pairs] = keys[left]
+                high[num_pairs] = keys[right]
                 num_pairs += 1

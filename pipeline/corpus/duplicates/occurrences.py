@@ -12,22 +12,24 @@ from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter
 from pipeline.beam.packing import unpack
 from pipeline.corpus.document_block import DocumentBlock
 
-_NUM_PARTITIONS = 64
-_SLICE_BYTES = 128 * 1024 * 1024
+_NUM_PARTITIONS = 64  # of all keys; each is the work of one step on one worker
+_SLICE_BYTES = 128 * 1024 * 1024  # of rows in memory at a time
+# Partitions take other bits of a key than its remainder, by which `read_slices` cuts them.
+_PARTITION_SHIFT = np.uint64(40)
 KEY = np.dtype("u8")  # see `FoldedBlock`
 # The key, the identity (`document_hashes`), the line of the file where the
 # document begins, its number in its block, and its block's number among the sources.
 OCCURRENCE = np.dtype(
     [("key", "u8"), ("identity", "u8"), ("line", "i8"), ("document", "u4"), ("block", "u4")]
 )
-# The key of a document that goes; identity, file and line of the one that stays; their similarity.
+# The key of a dropped document; identity, file and line of the one that stays; their similarity.
 KEPT = np.dtype(
     [("key", "u8"), ("identity", "u8"), ("source", "i8"), ("line", "i8"), ("similarity", "f8")]
 )
 EXACT_COPY = "exact copy"
 NEAR_DUPLICATE = "near duplicate"
 ELSEWHERE = "duplicate elsewhere"
-# Why a document goes, as numbers in arrays; of another corpus: `duplicates_against`.
+# Reasons to drop a document; arrays hold their places here. The last is for `duplicates_against`.
 REASONS = (EXACT_COPY, NEAR_DUPLICATE, ELSEWHERE)
 # A block: its file and its number in it.
 BlockId = tuple[str, int]
@@ -49,7 +51,7 @@ LINE = np.dtype(
 
 def partitions_of(keys: np.ndarray) -> np.ndarray:
     """Return the partition of each key, a 64-bit hash: uint64 of the same shape."""
-    return (keys >> np.uint64(40)) % np.uint64(_NUM_PARTITIONS)
+    return (keys >> _PARTITION_SHIFT) % np.uint64(_NUM_PARTITIONS)
 
 
 def partition_rows(
@@ -85,17 +87,20 @@ def read_rows(store: BlobStore, references: Iterable[BlobReference], kind: np.dt
         kind: dtype of a row.
     """
     references = list(references)
-    rows = np.empty(sum(each.length for each in references) // kind.itemsize, kind)
-    end = 0
+    num_bytes = sum(reference.length for reference in references)
+    rows = np.empty(num_bytes // kind.itemsize, kind)
+    begin = 0
     for reference in references:
-        begin, end = end, end + reference.length // kind.itemsize
+        end = begin + reference.length // kind.itemsize
         rows[begin:end] = np.frombuffer(store.read(reference), kind)
+        begin = end
     return rows
 
 
 def count_slices(references: Iterable[BlobReference]) -> int:
-    """Return into how many parts `read_slices` cuts blobs."""
-    return 1 + sum(each.length for each in references) // _SLICE_BYTES
+    """Return the number of parts into which `read_slices` cuts blobs."""
+    num_bytes = sum(reference.length for reference in references)
+    return 1 + num_bytes // _SLICE_BYTES
 
 
 def read_slices(
@@ -118,7 +123,7 @@ def read_slices(
     references = list(references)
     count = count or count_slices(references)
     for number in range(count):
-        parts = (np.frombuffer(store.read(each), kind) for each in references)
+        parts = (np.frombuffer(store.read(reference), kind) for reference in references)
         chosen = [rows[rows[field] % np.uint64(count) == number] for rows in parts]
         yield np.concatenate([np.empty(0, kind), *chosen])
 
@@ -167,14 +172,15 @@ def _merge(parts: Iterable[bytes], field: str, kind: np.dtype) -> NamedRows:
 
 
 def find_keys(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find values among rising keys, of which there must be one at least.
+    """Find values among rising keys.
 
     Args:
-        keys: [n], rising.
+        keys: [n], rising; at least one.
         wanted: [m].
 
     Returns:
-        Whether each is there, bool [m], and its place, int64 [m], which is any if it is not.
+        Whether each value is a key, bool [m], and its place, int64 [m], which means nothing if it
+        is none.
     """
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return keys[places] == wanted, places
@@ -214,7 +220,7 @@ def choose_dropped(
         occurrences: sorted by key, identity, file and place.
         kept: sorted by key.
         elsewhere: the same of documents of another corpus; other keys than those of `kept`.
-        copies: whether equal documents of this corpus go.
+        copies: whether equal documents of this corpus are dropped.
     """
     rows = occurrences.rows
     is_first = first_of_runs(rows["key"])
@@ -223,7 +229,8 @@ def choose_dropped(
     stays = rows[firsts]
     files = np.array([source for source, _ in occurrences.names], object)
     stand_ins = np.zeros(len(rows), KEPT)
-    stand_ins["identity"], stand_ins["line"] = stays["identity"], stays["line"]
+    stand_ins["identity"] = stays["identity"]
+    stand_ins["line"] = stays["line"]
     stand_ins["similarity"] = 1.0
     kept_files = files[stays["block"]] if len(rows) else files[:0]
     is_near_copy = _stand_in(rows["key"], kept, stand_ins, kept_files)
@@ -245,7 +252,17 @@ def choose_dropped(
 def _stand_in(
     row_keys: np.ndarray, kept: NamedRows, stand_ins: np.ndarray, kept_files: np.ndarray
 ) -> np.ndarray:
-    """Set the documents that stay in place of rows; return the rows that have one, bool [n]."""
+    """Set the documents that stay in place of rows, for rows whose key is among `kept`.
+
+    Args:
+        row_keys: uint64 [n].
+        kept: KEPT by rising key.
+        stand_ins: KEPT [n], changed in place.
+        kept_files: object [n], paths, changed in place.
+
+    Returns:
+        The rows that were set, bool [n].
+    """
     if not len(kept.rows):
         return np.zeros(len(row_keys), np.bool_)
     is_found, places = find_keys(kept.rows["key"], row_keys)
@@ -278,8 +295,8 @@ def lines_of_block(
 def find_repeated(parts: Iterable[tuple[BlockId, bytes]]) -> list[tuple[BlockId, np.ndarray]]:
     """Find lines to drop: all but the first of each key.
 
-    The first is that of the lowest document identity and number in its document; of copies of a
-    document, by file and place.
+    The first is the one with the lowest identity of its document, then the lowest number in its
+    document. Ties between copies of a document are broken by file and place.
 
     Args:
         parts: blocks, and LINE with all their keys.
@@ -288,13 +305,11 @@ def find_repeated(parts: Iterable[tuple[BlockId, bytes]]) -> list[tuple[BlockId,
         Blocks, and uint32 numbers of their lines.
     """
     ordered = sorted(parts, key=lambda part: part[0])
-    rows = np.concatenate([np.empty(0, LINE), *(np.frombuffer(data, LINE) for _, data in ordered)])
-    rows["block"] = np.repeat(
-        np.arange(len(ordered)), [len(data) // LINE.itemsize for _, data in ordered]
-    )
-    rows = rows[
-        np.lexsort((rows["line"], rows["block"], rows["number"], rows["identity"], rows["key"]))
-    ]
+    of_blocks = [np.frombuffer(data, LINE) for _, data in ordered]
+    rows = np.concatenate([np.empty(0, LINE), *of_blocks])
+    rows["block"] = np.repeat(np.arange(len(ordered)), list(map(len, of_blocks)))
+    order = np.lexsort((rows["line"], rows["block"], rows["number"], rows["identity"], rows["key"]))
+    rows = rows[order]
     repeated = rows[~first_of_runs(rows["key"])]
     repeated = repeated[np.argsort(repeated["block"], kind="stable")]
     borders = np.searchsorted(repeated["block"], np.arange(len(ordered) + 1))

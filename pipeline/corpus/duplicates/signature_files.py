@@ -1,8 +1,9 @@
-"""Files of signatures: what `duplicates_against` needs of a corpus that was read before.
+"""Files of signatures, with which `duplicates_against` compares a corpus that was read before.
 
-A Parquet file with a row for each different document that a run kept, about 1.1 KB, without text.
-It has a row group for each partition of the keys, so that its bytes do not depend on workers or
-blocks. Minima rather than bands are stored, so that it serves any `near_duplicate_threshold`.
+A file of signatures is a Parquet file with a row of about 1.1 KB, without text, for each different
+document that a run kept. It has a row group for each partition of the keys, so that its bytes do
+not depend on workers or blocks. It has minima rather than bands, so that it serves any
+`near_duplicate_threshold`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SCHEMA = pa.schema(
         ("sketch", pa.binary(SKETCH.itemsize)),
         ("minima", pa.binary(_MINIMA_BYTES)),
     ],
-    # Another way to fold words or to hash grams is another version.
+    # Increase the version with every change of folding words or hashing grams.
     metadata={"bert-pipeline signatures": "1"},
 )
 # Hashes cannot be compressed.
@@ -53,12 +54,13 @@ def signature_part(occurrences: NamedRows, signed: np.ndarray) -> bytes:
 
     Args:
         occurrences: sorted by key, identity, file and place; the first of each key is taken.
-        signed: SIGNED_DOCUMENT of the partition; documents without are left out.
+        signed: SIGNED_DOCUMENT of the partition; documents without one are left out.
     """
     rows = occurrences.rows
     rows = rows[first_of_runs(rows["key"])]
     _, places, of_signed = np.intersect1d(rows["key"], signed["key"], return_indices=True)
-    rows, signed = rows[places], signed[of_signed]
+    rows = rows[places]
+    signed = signed[of_signed]
     files = np.array([source for source, _ in occurrences.names], object)
     columns = {
         "source": files[rows["block"]] if len(rows) else [],

@@ -32,7 +32,7 @@ SIGNATURES = "signatures"
 BANDS = "bands"
 SIGNED = "signed"
 Output: TypeAlias = beam.pvalue.TaggedOutput
-# All that is known of the words of a document: any threshold's bands follow from the minima.
+# A signature and the minima, from which the bands for any threshold follow.
 SIGNED_DOCUMENT = np.dtype([*SIGNATURE.descr, ("minima", "u4", (NUM_HASHES,))])
 
 
@@ -47,7 +47,8 @@ def occurrences_of(block: DocumentBlock, folded: FoldedBlock, identities: np.nda
     rows = np.zeros(block.num_documents, OCCURRENCE)
     rows["key"] = folded.document_keys
     rows["identity"] = identities
-    rows["line"], rows["document"] = block.document_lines, np.arange(len(rows))
+    rows["line"] = block.document_lines
+    rows["document"] = np.arange(len(rows))
     return rows
 
 
@@ -55,12 +56,12 @@ def sign_documents(folded: FoldedBlock) -> np.ndarray:
     """Return SIGNED_DOCUMENT of the different documents that have words, by rising key."""
     keys, documents = np.unique(folded.document_keys, return_index=True)
     has_words = np.diff(folded.document_offsets)[documents] > 0
-    keys, documents = keys[has_words], documents[has_words]
-    signed = np.empty(len(keys), SIGNED_DOCUMENT)
-    signed["key"] = keys
-    signed["minima"], signed["sketch"] = signatures_of(
-        folded.words, folded.document_offsets, documents
-    )
+    documents = documents[has_words]
+    minima, sketches = signatures_of(folded.words, folded.document_offsets, documents)
+    signed = np.empty(len(documents), SIGNED_DOCUMENT)
+    signed["key"] = keys[has_words]
+    signed["minima"] = minima
+    signed["sketch"] = sketches
     return signed
 
 
@@ -81,7 +82,7 @@ def store_signatures(
     Args:
         signed: SIGNED_DOCUMENT [n].
         writer: of the store.
-        bands: their number, and minima in each.
+        bands: number of bands, and of minima in each.
     """
     keys = signed["key"]
     signatures = np.empty(len(signed), SIGNATURE)
