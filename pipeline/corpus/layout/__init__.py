@@ -1,1 +1,1 @@
-"""Which layout plain text has: what its documents, paragraphs and lines are."""
+"""The layout of plain text: the meaning of its lines and blank lines."""

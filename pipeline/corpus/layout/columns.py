@@ -1,14 +1,14 @@
-"""Indentation and columns: what the places of text in lines tell, before cleaning removes them.
+"""Indentation and columns of raw lines, before cleaning removes them.
 
 Tables, glossaries and manuals have cells that begin in the same column of neighboring lines.
-Such a line is a row, a paragraph of its own; a line whose text begins where a cell of the row above
-it does goes on in that cell:
+Such a line is a row, a paragraph of its own. A line whose text begins in the column of a cell of
+the row above continues that cell:
 
-    -f, --force     Close the bridge without a question. Nobody is      ROW
+    -f, --force     Close the bridge without a question. No one is      ROW
                     asked.                                              CELL
     -q              Be quiet.                                           ROW
 
-Justified text has wide gaps, too, but hardly ever most of them in the columns of the line above.
+Justified text has wide gaps, too, but most of them are hardly ever in columns of the line above.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Place(enum.IntEnum):
 
     ANY = 0
     ROW = 1  # cells of a table; a paragraph begins here and ends with the line or its cells
-    CELL = 2  # goes on in a cell of the row above
+    CELL = 2  # continues a cell of the row above
 
 
 class Columns(NamedTuple):
-    """Where the text of lines stands, [lines] each."""
+    """The places of text in lines, [lines] each."""
 
     indents: np.ndarray  # int64, columns before the text
     places: np.ndarray  # int8, values of `Place`
@@ -61,13 +61,13 @@ def measure_columns(
     stops: np.ndarray,
     text_of_line: np.ndarray | None = None,
 ) -> Columns:
-    """Measure the lines `data[starts[l] : stops[l]]`, which are not cleaned; any bytes.
+    """Measure raw lines.
 
     Args:
-        data: uint8.
-        starts, stops: int64 [lines].
-        text_of_line: int64 [lines], whose lines are not compared with those of another; all lines
-            are of one text without it.
+        data: uint8, any bytes; they need not be valid UTF-8.
+        starts, stops: int64 [lines], bytes of each line.
+        text_of_line: int64 [lines], the text of each line; lines of different texts are not
+            compared. None if all lines are of one text.
     """
     texts = np.zeros(len(starts), np.int64) if text_of_line is None else text_of_line
     return Columns(*_measure(data, starts, stops, texts))
@@ -91,9 +91,16 @@ def _blank_width(data, position, stop, column):
 
 @numba.njit(cache=True, nogil=True)
 def _find_cells(data, start, stop, cells, gaps):
-    """Write the columns of cells and of the gaps before them; return the indent and their number.
+    """Find the cells of a line.
 
-    The indent is -1 for a line without text.
+    Args:
+        data: uint8.
+        start, stop: bytes of the line.
+        cells: int64, set to the columns of cells after the first.
+        gaps: int64, set to the columns without text before each.
+
+    Returns:
+        The column of the first cell, -1 for a line without text, and the number of the other cells.
     """
     column = gap = num_cells = 0
     indent = -1
@@ -123,16 +130,21 @@ def _find_cells(data, start, stop, cells, gaps):
 
 @numba.njit(cache=True, nogil=True)
 def _measure(data, starts, stops, texts):
+    """Return the fields of `Columns`; see `measure_columns`.
+
+    A line with cells is compared with the line above. `runs` counts for each cell in how many
+    lines in a row its column occurs: if enough columns agree, these lines are rows.
+    """
     count = len(starts)
     indents = np.zeros(count, np.int64)
     places = np.zeros(count, np.int8)
-    # Of a line and the one above it, which change places from line to line.
+    # Rows 0 and 1 belong to a line and the one above it, and change places from line to line.
     cells = np.zeros((2, _MOST_CELLS), np.int64)
     gaps = np.zeros((2, _MOST_CELLS), np.int64)
     runs = np.zeros((2, _MOST_CELLS), np.int64)  # lines that have the column, up to this one
     numbers = np.zeros(2, np.int64)
-    row = np.zeros(_MOST_CELLS, np.int64)  # cells of the row that cells may go on in
-    in_row = 0
+    row = np.zeros(_MOST_CELLS, np.int64)  # cells of the row that the next line may continue
+    in_row = 0  # their number
     for line in range(count):
         own = line % 2
         above = 1 - own

@@ -1,7 +1,7 @@
 """The layouts of a corpus' text files, from sketches of their beginnings.
 
-Large files are judged by themselves, small ones together: ten lines show nothing. Files of
-sentences beside articles, though, keep their own layout.
+Large files are judged by themselves, and small ones together, since ten lines prove nothing. But
+small files of sentences beside articles keep their own layout.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from pipeline.corpus.layout.sketch import Sketch
 
-# A file with as many lines shows its layout; of smaller ones it takes several.
+# A file with so many lines shows its layout by itself; smaller ones are judged together.
 _TELLING_LINES = 200
 # Small files of sentences are a kind of their own beside articles if they have so many lines …
 _FEWEST_SHORT_LINES = _TELLING_LINES // 4
@@ -27,8 +27,8 @@ class TextLook:
     Attributes:
         layouts: values of `CorpusSection.text_layout`, by path.
         sketches: of the files that were looked at, by path.
-        heads: the beginnings of these, by path.
-        is_whole: whether that is all of the text.
+        heads: the beginnings of these files, by path.
+        is_whole: whether the beginnings are all of the text.
     """
 
     layouts: Mapping[str, str]
@@ -41,22 +41,27 @@ class TextLook:
         numbers: Counter[str] = Counter()
         files = Counter(self.layouts.values())
         for layout, number in files.most_common():
-            alike = [each for path, each in self.sketches.items() if self.layouts[path] == layout]
-            numbers[sum(alike, Sketch()).description(layout)] += number
+            together, _ = self._of_layout(layout)
+            numbers[together.description(layout)] += number
         return numbers
 
     def documents(self) -> float:
         """Estimate the number of documents from those that the sketches count."""
         estimate = 0.0
-        for layout in set(self.layouts.values()):
-            of_layout = [path for path, name in self.layouts.items() if name == layout]
-            looked_at = [self.sketches[path] for path in of_layout if path in self.sketches]
-            alike = sum(looked_at, Sketch())
-            whole = alike.file_bytes / max(alike.text_bytes, 1)
-            if alike.documents(layout) == alike.files:  # a document per file
-                whole = 1.0
-            estimate += alike.documents(layout) * whole * len(of_layout) / max(len(looked_at), 1)
+        for layout, num_files in Counter(self.layouts.values()).items():
+            together, num_sketches = self._of_layout(layout)
+            documents: float = together.documents(layout)
+            if documents != together.files:  # else a document per file
+                documents *= together.file_bytes / max(together.text_bytes, 1)
+            estimate += documents * num_files / max(num_sketches, 1)
         return estimate
+
+    def _of_layout(self, layout: str) -> tuple[Sketch, int]:
+        """Return the sum of the sketches of a layout, and their number."""
+        sketches = [
+            sketch for path, sketch in self.sketches.items() if self.layouts[path] == layout
+        ]
+        return sum(sketches, Sketch()), len(sketches)
 
 
 def decide_layouts(sketches: Mapping[str, Sketch], num_files: int) -> dict[str, str]:
@@ -67,7 +72,8 @@ def decide_layouts(sketches: Mapping[str, Sketch], num_files: int) -> dict[str, 
         together = sum(sketches.values(), Sketch())
     short = sum((sketch for sketch in small if not sketch.is_full), Sketch())
     full = sum((sketch for sketch in small if sketch.is_full), Sketch())
-    # Files of sentences beside articles are more than short paragraphs of theirs.
+    # Enough lines in blocks of several: these are files of sentences, not articles with short
+    # paragraphs.
     is_mixed = full.files > 0 and short.lines >= _FEWEST_SHORT_LINES
     has_blocks = short.single_groups <= _SINGLE_GROUPS * short.groups
     is_mixed &= has_blocks and short.layout(short.files) == "sentences"

@@ -1,4 +1,4 @@
-"""Signs of the ends of lines: whether lines end at a margin, and whether sentences go on."""
+"""Signs of the ends of lines: whether lines end at a margin, and whether sentences continue."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from pipeline.corpus.characters import (
 )
 
 FEWEST_BREAKS = 3  # fewer line ends prove nothing
-# Columns. Nobody wraps prose narrower than the first or wider than the last; lines wider than the
-# second are paragraphs or sentences, however the next line begins.
+# Columns. Prose is not wrapped at less than the first or at more than the last. Lines wider than
+# the second are paragraphs or sentences, no matter how the next line begins.
 NARROWEST_MARGIN = 30
 _USUAL_MARGIN = 120
 WIDEST_MARGIN = 200
-# Sentences go on if at least this share of the breaks does …
-_GOING_ON = 1 / 5
+# Sentences continue if they do at this share of the breaks, at least …
+_CONTINUING = 1 / 5
 # … and lines in lower case follow open lines this much more often than other lines.
 _MORE_OFTEN = 3 / 2
-# Lines are clauses if so many of the breaks are after commas, and after sentences; or either.
+# Lines are clauses if the first share of the breaks is after commas, as many are after sentences,
+# and both together have the second share.
 _CLAUSES = 1 / 8
 _CLAUSE_ENDS = 0.6
-# Lines were wrapped if so many of the breaks have marks …
+# Lines were wrapped if this share of the breaks has marks …
 _MARKED = 1 / 20
-# … or at most this share of the lines that are short by chance is short.
+# … or if short lines are at most this share of the number that chance would make short.
 _FITTING = 1 / 2
 _FIRST_UNBROKEN_BYTE = 0xE0  # of UTF-8: of characters from U+0800 on, as Thai and Tibetan
-# Of scripts without spaces, what follows a line end is not the next word: columns that may not be
-# broken, of ideographs (a character and a mark) and of others (a word).
+# Columns at the beginning of a line that may not be broken, in scripts without spaces, where no
+# space shows the first word: of ideographs (a character and a mark) and of other scripts (a word).
 _FIRST_IDEOGRAPH = 0x2E80
 _FIRST_HANGUL = 0xAC00
 UNBROKEN_IDEOGRAPHS = 4
@@ -56,32 +57,38 @@ class LineEnds(NamedTuple):
 
     widths: np.ndarray
     next_widths: np.ndarray  # with the first word of the next line
-    # With the first word of the line after that: as wide as chance has it.
-    other_widths: np.ndarray
+    other_widths: np.ndarray  # with the first word of the line after the next: a width by chance
     is_break: np.ndarray  # whether another line of the same block follows
     is_ended: np.ndarray  # whether a line has a mark at its end that ends a sentence
     # Columns of the first word that may not be broken: 0 of scripts with spaces, 4 of ideographs,
     # 12 of scripts that have no such marks, as Thai and Tibetan.
     unbroken: np.ndarray
-    is_open: np.ndarray  # such a line without a mark that ends a sentence
-    is_continued: np.ndarray  # of them, one with a comma, or that goes on in lower case
-    has_comma: np.ndarray  # of them, those with a comma, of any width
-    is_followed: np.ndarray  # of them, those where the next line begins in lower case, of any width
-    begins_lower: np.ndarray  # in lower case, though no such line precedes
+    is_open: np.ndarray  # whether a line before a break has no mark that ends a sentence
+    # Open lines of usual width with a comma or semicolon, or before a line in lower case.
+    is_continued: np.ndarray
+    has_comma: np.ndarray  # open lines with a comma, of any width
+    is_followed: np.ndarray  # open lines before a line in lower case, of any width
+    begins_lower: np.ndarray  # lines in lower case that do not follow an open line
 
 
 def measure_lines(
     data: np.ndarray, starts: np.ndarray, stops: np.ndarray, is_break: np.ndarray
 ) -> LineEnds:
-    """Measure lines of clean text; `is_break` is bool [lines - 1]."""
+    """Measure lines of clean text.
+
+    Args:
+        data: uint8, UTF-8.
+        starts, stops: int64 [lines], bytes of each.
+        is_break: bool [lines - 1], whether the next line is of the same block.
+    """
     is_break = np.append(is_break, False)
-    tables = sentence_table(), _unbroken_table()
-    measured = _measure(data, starts, stops, *tables)
-    widths, is_ended, has_comma, has_semicolon, is_lower, first_words, unbroken = measured
+    widths, is_ended, has_comma, has_semicolon, is_lower, first_words, unbroken = _measure(
+        data, starts, stops, sentence_table(), _unbroken_table()
+    )
     is_open = is_break & ~is_ended
     is_usual = (widths >= NARROWEST_MARGIN) & (widths <= _USUAL_MARGIN)
-    goes_lower = np.append(is_lower[1:], False)
-    continues = has_comma | has_semicolon | goes_lower
+    is_next_lower = np.append(is_lower[1:], False)
+    continues = has_comma | has_semicolon | is_next_lower
     return LineEnds(
         widths=widths,
         next_widths=widths + 1 + np.append(first_words[1:], 0),
@@ -92,15 +99,15 @@ def measure_lines(
         is_open=is_open,
         is_continued=is_open & is_usual & continues,
         has_comma=is_open & has_comma,
-        is_followed=is_open & goes_lower,
+        is_followed=is_open & is_next_lower,
         begins_lower=is_lower & ~np.append(False, is_open[:-1]),
     )
 
 
-def goes_on(lines, breaks, open_breaks, continued_breaks, lower_begins):
-    """Whether sentences go on across line ends: more lines in lower case follow open ones.
+def sentences_continue(lines, breaks, open_breaks, continued_breaks, lower_begins):
+    """Tell whether sentences continue across line ends: lower case is frequent after open lines.
 
-    Where any line may begin in lower case (chats, verse), lower case says nothing, so its share
+    Where any line may begin in lower case (chats, verse), lower case proves nothing, so its share
     after open lines is compared with that of the other lines.
 
     Args:
@@ -111,14 +118,14 @@ def goes_on(lines, breaks, open_breaks, continued_breaks, lower_begins):
         A bool, or bool [documents].
     """
     is_cased = continued_breaks * (lines - open_breaks) > _MORE_OFTEN * lower_begins * open_breaks
-    return is_cased & (continued_breaks >= _GOING_ON * breaks)
+    return is_cased & (continued_breaks >= _CONTINUING * breaks)
 
 
 def has_clauses(breaks, ended_breaks, comma_breaks):
-    """Whether lines are clauses: a new line after each comma and each sentence.
+    """Tell whether lines are clauses: a new line after each comma and each sentence.
 
-    Semantic line breaks, as Markdown and LaTeX are written. Lines of lists end with commas only,
-    lines of wrapped prose anywhere.
+    Markdown and LaTeX are often written with such semantic line breaks. Lines of lists end only
+    with commas, lines of wrapped prose anywhere.
 
     Args:
         breaks: number of breaks.
@@ -133,16 +140,16 @@ def has_clauses(breaks, ended_breaks, comma_breaks):
 
 
 def has_evidence(breaks, marked_breaks, short_lines, short_by_chance):
-    """Whether lines that reach a margin do so because they were wrapped.
+    """Tell whether lines that reach a margin do so because they were wrapped.
 
-    Lines of one length (captions, rows of a log) reach it, too. Text that was wrapped has marks, or
-    its lines fit the words that follow: with the first words of other lines, many more would not
-    reach the margin.
+    Lines of one length (captions, rows of a log) reach it, too. Text that was wrapped has marks at
+    line ends, or its lines fit the words that follow: with the first words of other lines, many
+    more would not reach the margin.
 
     Args:
         breaks: number of breaks.
         marked_breaks: of them, those after a mark that ends a sentence, those after a comma, and
-            those where the next line goes on in lower case.
+            those before a line in lower case.
         short_lines: lines before a break that end before the margin, with the word that follows.
         short_by_chance: the same with the first words of other lines.
 
@@ -164,7 +171,18 @@ def _unbroken_table() -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _measure(data, starts, stops, table, unbroken):
-    """Measure columns of lines and first words, and tell marks at their ends and lower case."""
+    """Measure lines and their first words in columns; find marks at their ends and lower case.
+
+    Args:
+        data: uint8, UTF-8.
+        starts, stops: int64 [lines], bytes of each.
+        table: classes of characters, of `sentence_table`.
+        unbroken: columns by code point, of `_unbroken_table`.
+
+    Returns:
+        [lines] each: widths, whether a sentence ends, whether a comma or a semicolon does, whether
+        the line begins in lower case, the width of the first word, and `LineEnds.unbroken`.
+    """
     count = len(starts)
     widths = np.zeros(count, np.int64)
     is_ended = np.zeros(count, np.bool_)
@@ -196,7 +214,7 @@ def _measure(data, starts, stops, table, unbroken):
         first = decode(data, start)[0]
         is_lower[line] = table[first] == LOWER
         first_words[line] = _columns(data, start, word_stop)
-        # Digits, quotes or Latin letters may come before what is not broken.
+        # Digits, quotes or Latin letters may come before the characters that are not broken.
         position = start
         while position < word_stop:
             if data[position] < _FIRST_UNBROKEN_BYTE:
@@ -216,6 +234,7 @@ def _measure(data, starts, stops, table, unbroken):
 
 @numba.njit(cache=True)
 def _columns(data, start, stop):
+    """Return the columns of a text; wide characters have two."""
     columns = 0
     for position in range(start, stop):
         columns += (data[position] & 0xC0 != 0x80) + (data[position] >= FIRST_WIDE_BYTE)

@@ -2,8 +2,8 @@
 
 Each document is judged by itself, as rows of a table and pages have layouts of their own. Two signs
 count: lines reach the margin (the longest line) with the first word of the next line, or lines in
-lower case follow lines without a mark at their end. Where text stands in its lines counts, too:
-rows of tables, headings and items begin paragraphs (`find_structure`).
+lower case follow lines without a mark at their end. Indentation and columns count, too: rows of
+tables, headings and items begin paragraphs (`find_structure`).
 """
 
 from __future__ import annotations
@@ -17,37 +17,40 @@ from pipeline.corpus.layout.line_ends import (
     UNBROKEN_IDEOGRAPHS,
     WIDEST_MARGIN,
     LineEnds,
-    goes_on,
     has_clauses,
     has_evidence,
     measure_lines,
+    sentences_continue,
 )
 
-# A line goes on if it is wider than this part of the mean width of lines whose sentence surely
-# goes on.
+# A line continues if it is wider than this part of the mean width of lines whose sentence surely
+# continues.
 _USUAL_FRACTION = 0.9
-# Documents are double-spaced if this part of their lines, and so many, have a blank one after them.
+# Documents are double-spaced if this part of their lines, and at least so many, have a blank one
+# after them.
 _DOUBLE_SPACED = 0.9
 _FEWEST_SPACED = 8
 # Bytes of a column of text: a character of four bytes, with three marks above and below it.
 _MOST_COLUMN_BYTES = 16
 _TIGHT = 0.9  # part of the open lines that fill the margin with ideographs
-_INDENT = 4  # columns: cleaning takes it from the first lines of paragraphs
+_INDENT = 4  # columns that cleaning takes from the first lines of paragraphs
 _STEP = 2  # columns by which indents differ, at least, where something begins
 # Part of a block's widest line: a line that is not wider with the next word was not wrapped.
 _SHORT = 0.6
 _FEWEST_BELOW = 2  # open lines below a heading that show a margin
 _OUTLYING = 1.25  # times as wide as the others: a line with an address that cannot be broken
 _NEARLY = 0.8  # of the widest line: lines of text with ragged ends, with the next word
-# Where deeper lines begin paragraphs: lines before them that reach the margin, at most, and other
-# lines that do, at least. Where they go on: the former, at least. And the fewest deeper lines.
+# Deeper lines begin paragraphs if at most the first share of the lines before them reaches the
+# margin, and at least the second share of the other lines. They continue paragraphs if at least the
+# third share of the lines before them reaches it.
 _FIRST_LINES = 0.5
 _FILLED = 0.7
 _HANGING = 0.9
-_FEWEST_STEPS = 3
+_FEWEST_STEPS = 3  # deeper lines of a document that show either
 # Lines that reach the margin with the next word: of all breaks, and of those without a mark.
 _REACHING = 1 / 4
 _REACHING_OPEN = 1 / 2
+_WIDER_THAN_ALL = 1e9  # columns; finite, unlike the margin of lines that are not joined at all
 
 
 def paragraph_bounds(
@@ -70,39 +73,42 @@ def paragraph_bounds(
         Starts and stops in `data` of the paragraphs, none empty, and their documents (int64
         [paragraphs] each).
     """
-    starts, stops = offsets[:-1], offsets[1:] - 1
+    starts = offsets[:-1]
+    stops = offsets[1:] - 1
     has_text = stops > starts
     joins = np.zeros(len(starts), np.bool_)
     if may_join and len(starts):
         is_break = has_text[:-1] & has_text[1:] & (np.diff(line_documents) == 0)
         ends = measure_lines(data, starts, stops, is_break)
         columns = no_columns(len(starts)) if columns is None else columns
-        begins, goes_on = find_structure(ends, columns)
+        begins, continues = find_structure(ends, columns)
         steps, hangs = _find_steps(ends, columns, line_documents)
         joins = _joins(ends, line_documents)
         joins[:-1] &= ~begins[1:]
         joins |= hangs
-        joins[:-1] |= goes_on[1:]
+        joins[:-1] |= continues[1:]
         joins[:-1] &= ~steps[1:]
     begins = has_text & ~np.append(False, joins)[: len(starts)]
     return starts[begins], stops[has_text & ~joins], line_documents[begins]
 
 
 def find_structure(ends: LineEnds, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
-    """Find the lines that begin a paragraph, or go on in one, by where their text stands.
+    """Find the lines that begin or continue a paragraph, by the indents and columns of their text.
 
-    Where the indent changes, something new begins after the end of a sentence, and after a line
-    that is too short to have been wrapped: a heading, a term. So it does in blocks of one indent,
-    unless the next line begins in lower case: after short lines of narrow blocks (addresses, lists
-    without marks), and after a short first line, if all others that are open reach the margin. In
-    text that is broken by sense, other lines are short, too.
+    Where the indent changes, a paragraph begins after the end of a sentence, and after a line that
+    is too short to have been wrapped: a heading, a term.
+
+    In blocks of one indent a paragraph begins after short lines of narrow blocks (addresses, lists
+    without marks), and after a short first line, if all other open lines reach the margin; in text
+    that is broken by sense, other lines are short, too. There it does not begin after a comma, nor
+    with a line in lower case.
 
     Args:
         ends: of clean lines.
         columns: of the same lines, before they were cleaned.
 
     Returns:
-        bool [lines] each: lines that always begin a paragraph, and lines that go on.
+        bool [lines] each: lines that always begin a paragraph, and lines that continue a cell.
     """
     widths = columns.indents + ends.widths
     with_next = columns.indents + ends.next_widths
@@ -119,22 +125,28 @@ def find_structure(ends: LineEnds, columns: Columns) -> tuple[np.ndarray, np.nda
     is_heading = blocks & ((reaching == below) & (below >= _FEWEST_BELOW))[block_of_line]
     may_end = is_narrow | is_heading
     steps = np.diff(columns.indents, append=0)
-    is_deeper, is_shallower = steps >= _STEP, steps <= -_STEP
+    is_deeper = steps >= _STEP
+    is_shallower = steps <= -_STEP
     # The first line of a block may be the indented one of a paragraph, and end with a sentence.
     is_last = is_deeper | (is_shallower & (~blocks | (with_next <= _NEARLY * widest)))
-    goes = ends.has_comma | ends.is_followed
-    is_row, is_cell = columns.places == Place.ROW, columns.places == Place.CELL
+    is_incomplete = ends.has_comma | ends.is_followed
+    is_row = columns.places == Place.ROW
+    is_cell = columns.places == Place.CELL
     has_changed = is_deeper | is_shallower
-    ends_here = (is_last & ~ends.is_open) | (is_short & (has_changed | (may_end & ~goes)))
+    ends_here = is_last & ~ends.is_open
+    ends_here |= is_short & (has_changed | (may_end & ~is_incomplete))
     ends_here |= is_row | (is_cell & has_changed)
-    is_after = np.append(False, ends.is_break[:-1])
-    goes_on = is_cell & is_after
-    begins = is_row | (np.append(False, ends_here[:-1]) & is_after)
-    return begins & ~goes_on, goes_on
+    is_after_break = np.append(False, ends.is_break[:-1])
+    continues = is_cell & is_after_break
+    begins = is_row | (np.append(False, ends_here[:-1]) & is_after_break)
+    return begins & ~continues, continues
 
 
 def _widest_of_blocks(widths: np.ndarray, firsts: np.ndarray) -> np.ndarray:
-    """Return the width of each block's widest line, int64 [blocks], but of a single long address.
+    """Return the width of each block's widest line, int64 [blocks].
+
+    A single line that is much wider than the others, such as one with a long address, counts as
+    `_OUTLYING` times as wide as these.
 
     Args:
         widths: int64 [lines].
@@ -143,18 +155,18 @@ def _widest_of_blocks(widths: np.ndarray, firsts: np.ndarray) -> np.ndarray:
     widest = np.maximum.reduceat(widths, firsts)
     is_widest = widths == np.repeat(widest, np.diff(firsts, append=len(widths)))
     others = np.maximum.reduceat(np.where(is_widest, 0, widths), firsts)
-    is_alone = (np.add.reduceat(is_widest, firsts, dtype=np.int64) == 1) & (others > 0)
-    return np.where(is_alone, np.minimum(widest, _OUTLYING * others), widest).astype(np.int64)
+    is_single = (np.add.reduceat(is_widest, firsts, dtype=np.int64) == 1) & (others > 0)
+    return np.where(is_single, np.minimum(widest, _OUTLYING * others), widest).astype(np.int64)
 
 
 def _find_steps(
     ends: LineEnds, columns: Columns, documents: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find what deeper lines mean in each document.
+    """Find the meaning of deeper lines in each document.
 
     In books, first lines of paragraphs are deeper: the lines before them end anywhere, and they
-    and the lines that follow reach the margin. In lists, lines that go on are deeper: the lines
-    before them reach the margin.
+    and the lines that follow reach the margin. In lists, the deeper lines continue an item: the
+    lines before them reach the margin.
 
     Returns:
         bool [lines] each: first lines of paragraphs; lines that the next one continues.
@@ -169,7 +181,8 @@ def _find_steps(
     deeper = total(is_deeper)
     are_many = deeper >= _FEWEST_STEPS
     if not are_many.any():
-        return np.zeros(len(places), np.bool_), np.zeros(len(places), np.bool_)
+        nothing = np.zeros(len(places), np.bool_)
+        return nothing, nothing
     widths = np.where(ends.is_break, columns.indents + ends.widths, 0)
     margins = np.maximum.reduceat(widths, firsts)
     are_many &= (margins >= NARROWEST_MARGIN) & (margins <= WIDEST_MARGIN)
@@ -179,16 +192,18 @@ def _find_steps(
     are_first = are_many & (reaching <= _FIRST_LINES * deeper)
     are_first &= total(reaches & ~is_deeper) >= _FILLED * others
     are_hanging = are_many & (reaching >= _HANGING * deeper)
-    goes_on = reaches & np.where(is_deeper, are_hanging[places], are_first[places])
-    return np.append(False, (is_deeper & are_first[places])[:-1]), goes_on
+    continues = reaches & np.where(is_deeper, are_hanging[places], are_first[places])
+    begins = is_deeper & are_first[places]  # with the next line
+    return np.append(False, begins[:-1]), continues
 
 
 def find_double_spacing(
     data: np.ndarray, offsets: np.ndarray, line_documents: np.ndarray
 ) -> np.ndarray:
-    """Find the blank lines between the lines of double-spaced documents, as typewriters write.
+    """Find the blank lines between the lines of double-spaced documents, as written by typewriters.
 
-    Nearly every line has a blank one after it, and without these the lines are hard-wrapped.
+    A document is double-spaced if nearly every line has a blank one after it, and the lines without
+    these are hard-wrapped.
 
     Args:
         data, offsets, line_documents: as of `paragraph_bounds`.
@@ -249,7 +264,9 @@ def _joins(lines: LineEnds, documents: np.ndarray, *, by_margin: bool = False) -
         return np.add.reduceat(values, firsts, dtype=np.int64)
 
     widest = np.maximum.reduceat(lines.widths, firsts)
-    breaks, opens, continued = map(total, (lines.is_break, lines.is_open, lines.is_continued))
+    breaks = total(lines.is_break)
+    opens = total(lines.is_open)
+    continued = total(lines.is_continued)
     reaching = total(lines.is_open & (lines.next_widths > widest[places]))
     fewest = np.maximum(_REACHING * breaks, _REACHING_OPEN * opens)
     fewest = np.maximum(fewest, FEWEST_BREAKS - 1)
@@ -266,8 +283,9 @@ def _joins(lines: LineEnds, documents: np.ndarray, *, by_margin: bool = False) -
         return lines.is_break & (lines.next_widths > wrapped_margins[places])
     counts = (total(lines.widths > 0), breaks, opens, continued, total(lines.begins_lower))
     usual = _USUAL_FRACTION * total(lines.widths * lines.is_continued) / np.maximum(continued, 1)
-    usual[continued < FEWEST_BREAKS] = 1e9  # only the lines that surely go on are joined
-    margins = np.where(goes_on(*counts), usual, np.inf)
+    # Too few for a mean: no line is so wide, so only the lines that surely continue are joined.
+    usual[continued < FEWEST_BREAKS] = _WIDER_THAN_ALL
+    margins = np.where(sentences_continue(*counts), usual, np.inf)
     margins = np.where(is_wrapped, wrapped_margins, margins)[places]
     reaches = lines.is_break & (lines.next_widths > margins)
     are_clauses = has_clauses(breaks, breaks - opens, total(lines.has_comma))[places]

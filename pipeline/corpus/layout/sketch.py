@@ -1,4 +1,4 @@
-"""Counts of the beginning of a plain text file, and the layout that they speak for."""
+"""Counts of the beginning of a plain text file, and the layout that follows from them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pipeline.corpus.layout.line_ends import (
     UNBROKEN_WORD,
     WIDEST_MARGIN,
     LineEnds,
-    goes_on,
     has_clauses,
     has_evidence,
     measure_lines,
+    sentences_continue,
 )
 from pipeline.corpus.lines import clean_lines
 from pipeline.corpus.raw_block import lines_of
@@ -24,20 +24,22 @@ from pipeline.corpus.sentences import split_sentences
 
 _OTHER_LINE_END = re.compile(rb"\r(?!\n)|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _LINE_ENDS = {b"\r": b"\n", b"\xc2\x85": b" \n"}  # of as many bytes, so that offsets stay
-_MANY_TIMES = 10
+_MANY_TIMES = 10  # as many other line ends as line feeds, where they end lines
 END_OF_TEXT = b"<|endoftext|>"  # between the documents of corpora for GPT-2 and the like
 # Around the documents of WikiExtractor.
 WIKI_BEGIN = b"<doc "
 _WIKI_END = b"\n</doc>"
 
-# Thresholds; README.md says what each was chosen on.
+# Thresholds; README.md names the texts that each was chosen on.
 _MARGIN_QUANTILE = 0.98  # of widths of lines: a few cross every margin (addresses, tables)
 _SHORT_TAIL = 0.8  # of the margin: a last line of a paragraph that is not longer is short
-# Columns that are no single sentence, marks or not; the second of scripts without such marks.
+# A line with more columns is more than one sentence, with or without marks; the second is for
+# scripts without such marks.
 _LONG_LINE = 300
 _LONG_LINE_WITHOUT_MARKS = 120
-# Of the breaks of hard-wrapped text: ends of sentences within lines, at least; lines that end with
-# a sentence beside these, at most, and per such end; lines that end with one elsewhere.
+# Shares of the breaks of hard-wrapped text: sentences that end within lines, at least; then lines
+# that end with a sentence, at most: of the breaks and per end within a line, where there are such
+# ends, and of the breaks elsewhere.
 _INNER_ENDS = 1 / 30
 _ENDED_BESIDE_INNER = 1 / 3
 _ENDED_PER_INNER = 2
@@ -114,13 +116,13 @@ class Sketch:
     even_groups: int = 0  # of as many lines as the group before, several
     ended_groups: int = 0  # whose last line has a mark that ends a sentence
     short_tails: int = 0  # last lines of groups of several lines that end well before the margin
-    pieces: int = 0  # what two or more blank lines in a row separate
+    pieces: int = 0  # parts between two or more blank lines in a row
     thin_pieces: int = 0  # of one or two lines that are sentences or headings
-    single_gaps: int = 0  # one blank line alone, between two groups
+    single_gaps: int = 0  # a single blank line between two groups
     wiki_documents: int = 0  # that WikiExtractor's tags begin
     wiki_files: int = 0  # that begin with such a tag, or hold several
     marked_files: int = 0  # where `END_OF_TEXT` separates documents
-    end_marks: int = 0  # how often it is there
+    end_marks: int = 0  # number of `END_OF_TEXT`, except one at the end
 
     def __add__(self, other: Sketch) -> Sketch:
         return Sketch(**{name: value + getattr(other, name) for name, value in vars(self).items()})
@@ -138,8 +140,9 @@ class Sketch:
     @property
     def is_wrapped(self) -> bool:
         """Whether lines end at a margin, not with sentences; fewer reach it in lists and code."""
-        within_sentences = (self.continued_breaks, self.lower_begins)
-        if goes_on(self.lines, self.breaks, self.open_breaks, *within_sentences):
+        if sentences_continue(
+            self.lines, self.breaks, self.open_breaks, self.continued_breaks, self.lower_begins
+        ):
             return True
         if has_clauses(self.breaks, self.ended_breaks, self.comma_breaks):
             return True
@@ -150,10 +153,11 @@ class Sketch:
         has_no_sentences = self.ended_breaks <= _NO_SENTENCES * self.breaks
         reaching = _REACHING_OF_LISTS if has_no_sentences else _REACHING
         marked_breaks = self.ended_breaks + self.continued_breaks
-        short_lines = (self.breaks - self.wrapped_breaks, self.breaks - self.chance_breaks)
+        short_lines = self.breaks - self.wrapped_breaks
+        short_by_chance = self.breaks - self.chance_breaks
         return (
             self.breaks >= FEWEST_BREAKS
-            and has_evidence(self.breaks, marked_breaks, *short_lines)
+            and has_evidence(self.breaks, marked_breaks, short_lines, short_by_chance)
             and self.wrapped_breaks >= reaching * self.breaks
             and self.ended_breaks <= _ENDED * self.breaks
             and self.short_tails >= _SHORT_TAILS * (self.groups - self.single_groups)
@@ -178,7 +182,8 @@ class Sketch:
         if self.marked_files > _MOST_FILES * self.files:
             return "endoftext"
         if not self.has_gaps:
-            return "lines" if not self.is_wrapped and self._has_rows(num_files) else "file"
+            has_rows = not self.is_wrapped and self._has_rows(num_files)
+            return "lines" if has_rows else "file"
         if not self.is_wrapped and self._has_documents_of_lines():
             return "paragraph_lines" if self.is_full else "sentences"
         is_large = self.file_bytes > _LARGEST_DOCUMENT * self.files
@@ -234,13 +239,13 @@ class Sketch:
         several = self.groups - self.single_groups
         if self.groups <= 2 * self.files and self.titled_files >= _TITLED * self.files:
             return False  # a title, a blank line and the lines of one document
-        # Headings, lists and code of a page; dialogs have marks, too, and sentences.
         if self._has_stanzas():
             return False
         # Several paragraphs in a row: blank lines separate documents, if not below headings.
         is_headed = self.headings > _HEADINGS * self.groups
         if self.full_breaks >= _FULL_BREAKS * self.groups and not is_headed:
             return True
+        # Headings, lists and code of a page. Dialogs have marks, too, but also sentences.
         has_marks = self.marked_lines >= _MARKED * self.lines
         if has_marks and self.ended_breaks <= _ENDED_BESIDE_MARKS * self.breaks:
             return False
@@ -249,7 +254,7 @@ class Sketch:
         return several >= (_SEVERAL_FULL if self.is_full else _SEVERAL) * self.groups
 
     def _has_stanzas(self) -> bool:
-        """Whether blank lines separate stanzas: of as many lines, few of which end sentences."""
+        """Whether blank lines separate stanzas: even in length, with few ends of sentences."""
         marked_breaks = self.ended_breaks + self.comma_breaks
         return (
             self.even_groups >= _EVEN * self.groups
@@ -276,19 +281,25 @@ def has_other_line_ends(head: bytes) -> bool:
 
 
 def with_line_feeds(data: bytes) -> bytes:
-    """Replace such line ends by line feeds; the length stays."""
+    """Replace line ends other than CRLF and LF by line feeds; the length stays."""
     return _OTHER_LINE_END.sub(lambda end: _LINE_ENDS.get(end[0], b"  \n"), data)
 
 
 def sketch_text(head: bytes, file_bytes: int) -> Sketch:
-    """Sketch the beginning of a file of about `file_bytes`: whole lines, with line feeds."""
+    """Sketch the beginning of a file.
+
+    Args:
+        head: whole lines, which end with line feeds.
+        file_bytes: approximate size of the file before compression.
+    """
     lines = lines_of(head, 1)
     clean = clean_lines(lines.data, lines.starts, lines.stops)
     has_text = (clean.lengths > 0) | (clean.fault_positions >= 0)
     places = np.flatnonzero(has_text)
     if not len(places):
         return Sketch()
-    starts, stops = clean.offsets[:-1][places], clean.offsets[1:][places] - 1
+    starts = clean.offsets[:-1][places]
+    stops = clean.offsets[1:][places] - 1
     _, _, sentences = split_sentences(clean.data, starts, stops)
     gaps = np.diff(places) - 1  # blank lines after each line but the last
     ends = measure_lines(clean.data, starts, stops, gaps == 0)
@@ -314,12 +325,12 @@ def _sketch_blocks(gaps: np.ndarray, ends: LineEnds, sentences: np.ndarray) -> S
     Args:
         gaps: int64 [lines - 1], blank lines after each line but the last.
         ends: the ends of the lines.
-        sentences: int64 [lines], how many each has.
+        sentences: int64 [lines], number of sentences in each line.
     """
     longest = np.where(ends.unbroken == UNBROKEN_WORD, _LONG_LINE_WITHOUT_MARKS, _LONG_LINE)
     is_full = (sentences > 1) | (ends.widths > longest)
     is_break = ends.is_break
-    is_alone = ~is_break & ~_is_inside(ends)
+    is_single = ~is_break & ~_is_inside(ends)
     group_sizes = np.diff(np.flatnonzero(np.concatenate([[True], gaps > 0, [True]])))
     is_even = (group_sizes[1:] == group_sizes[:-1]) & (group_sizes[1:] > 1)
     piece_bounds = np.flatnonzero(np.concatenate([[True], gaps > 1, [True]]))
@@ -329,7 +340,7 @@ def _sketch_blocks(gaps: np.ndarray, ends: LineEnds, sentences: np.ndarray) -> S
     return Sketch(
         full_lines=int(is_full.sum()),
         full_breaks=int((is_break & is_full & np.append(is_full[1:], False)).sum()),
-        headings=int((is_alone & ~is_full & ~ends.is_ended).sum()),
+        headings=int((is_single & ~is_full & ~ends.is_ended).sum()),
         groups=len(group_sizes),
         single_groups=int((group_sizes == 1).sum()),
         titled_files=int(group_sizes[0] == 1),
@@ -346,7 +357,7 @@ def _is_inside(ends: LineEnds) -> np.ndarray:
 
 
 def _sketch_ends(ends: LineEnds) -> Sketch:
-    """Count how lines and groups end and begin."""
+    """Count lines and groups by the marks at their ends and the case of their beginnings."""
     return Sketch(
         open_breaks=int(ends.is_open.sum()),
         continued_breaks=int(ends.is_continued.sum()),
@@ -357,11 +368,11 @@ def _sketch_ends(ends: LineEnds) -> Sketch:
 
 
 def _sketch_margin(ends: LineEnds, sentences: np.ndarray) -> Sketch:
-    """Count signs of a margin that lines are wrapped at; 0 without a margin.
+    """Count signs of a margin at which lines are wrapped; all are 0 without a margin.
 
     Args:
         ends: the ends of the lines.
-        sentences: int64 [lines], how many each has.
+        sentences: int64 [lines], number of sentences in each line.
     """
     is_break = ends.is_break
     if is_break.sum() < FEWEST_BREAKS:
@@ -387,9 +398,8 @@ def _sketch_marks(head: bytes, line_starts: list[int]) -> Sketch:
     """
     marks = [_MARK.match(head, start) is not None for start in line_starts]
     wiki_documents = head.count(b"\n" + WIKI_BEGIN) + head.startswith(WIKI_BEGIN)
-    is_wiki = head.startswith(WIKI_BEGIN, line_starts[0]) or (
-        wiki_documents > 1 and _WIKI_END in head
-    )
+    has_wiki_documents = wiki_documents > 1 and _WIKI_END in head
+    is_wiki = head.startswith(WIKI_BEGIN, line_starts[0]) or has_wiki_documents
     text = head.rstrip()
     ends_marked = text.endswith(END_OF_TEXT)
     end_marks = text.count(END_OF_TEXT) - ends_marked
