@@ -1,4 +1,4 @@
-"""Words before and after full stops, which tell those of abbreviations from ends of sentences."""
+"""Words before and after full stops, by which abbreviations are told from ends of sentences."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
 _PERIOD = ord(".")
 _APOSTROPHE = ord("'")
 _RIGHT_APOSTROPHE = 0x2019
-_PUNCTUATION_LEAD = 0xE2  # the first byte of U+2019 and its kind
+_PUNCTUATION_LEAD = 0xE2  # the first byte of U+2019 and of other punctuation
 _LONGEST_ORDINAL = 3  # digits; longer numbers are years
-# Of numbers of chapters and centuries; of kings.
+# Letters of the numbers of chapters and centuries, and of kings.
 _ROMAN = tuple(map(ord, "IVXLCDM"))
 _SMALL_ROMAN = tuple(map(ord, "IVX"))
 
@@ -66,19 +66,24 @@ def word_lists() -> WordLists:
 
 
 def _hashes(words: Iterable[str]) -> np.ndarray:
-    forms = {form for word in words for form in (word, word.capitalize(), word.upper())}
+    """Return the sorted hashes of words as written, capitalized and in capitals."""
+    forms: set[str] = set()
+    for word in words:
+        forms.update((word, word.capitalize(), word.upper()))
     texts = (np.frombuffer(form.encode(), np.uint8) for form in forms)
     return np.array(sorted(fnv1a(text, 0, len(text)) for text in texts), np.uint64)
 
 
 @numba.njit(cache=True)
 def _holds(hashes, value):
+    """Return whether a value is among sorted hashes."""
     place = np.searchsorted(hashes, value)
     return place < len(hashes) and hashes[place] == value
 
 
 @numba.njit(cache=True)
 def _word_start(data, begin, mark, table):
+    """Return the start of the word that ends before a mark, without quotes, brackets and dashes."""
     start = mark
     while start > begin and data[start - 1] != 32 and mark - start < _LONGEST_WORD:
         start -= 1
@@ -132,7 +137,7 @@ def _shape(data, start, stop, table):
 
 @numba.njit(cache=True)
 def _is_roman(data, start, stop, letters):
-    """Whether a word of several letters is a Roman number; what follows is no letter."""
+    """Whether a word of several letters is a Roman number, which no further letter follows."""
     position = start
     while position < stop and data[position] in letters:
         position += 1

@@ -98,12 +98,12 @@ def code_point_table(
     """Make a table over all code points.
 
     Args:
-        kind_of: what a character becomes, by itself and its Unicode category.
-        default: of the code points in planes without characters.
+        kind_of: maps a character and its Unicode category to its entry.
+        default: entry of the code points in planes without characters.
         dtype: of the table.
-        caseless: what `kind_of` makes of every letter without case, every surrogate, every code
-            point for private use, and every one that is not assigned, if this is always the same:
-            saves two thirds of the time. None looks at all characters.
+        caseless: the result of `kind_of` for all letters without case, surrogates, code points for
+            private use and code points that are not assigned, if it is the same for all of them:
+            saves two thirds of the time. None calls `kind_of` for all characters.
 
     Returns:
         [NUM_CODE_POINTS].
@@ -124,8 +124,11 @@ def code_point_table(
 def cleaning_table(*, controls: bool = True, whitespace: bool = True) -> np.ndarray:
     """Return the treatment of each code point: uint8 [NUM_CODE_POINTS], KEEP to KEEP_INSIDE.
 
-    COMPOSE is kept but may need NFC; KEEP_INSIDE goes only at a line's ends. Control characters and
-    byte-order marks stay without `controls`, white space inside a line without `whitespace`.
+    COMPOSE is kept but may need NFC; KEEP_INSIDE is removed only at the ends of a line.
+
+    Args:
+        controls: whether to remove control characters and byte-order marks.
+        whitespace: whether to replace white space inside a line.
     """
 
     def treatment(character: str, category: str) -> int:
@@ -222,7 +225,8 @@ def valid_width(data, position, stop):
     if position + width > stop:
         return 0
     second = np.int64(data[position + 1])
-    lowest, highest = 0x80, 0xBF
+    lowest = 0x80
+    highest = 0xBF
     if lead == 0xE0:
         lowest = 0xA0
     elif lead == 0xED:

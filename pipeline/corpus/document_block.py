@@ -49,7 +49,13 @@ class DocumentBlock:
         return np.searchsorted(self.line_offsets, self.document_offsets)
 
     def drop_lines(self, is_dropped: np.ndarray, reason: str, empty_reason: str) -> DocumentBlock:
-        """Drop some lines, bool [lines], and documents without others for `empty_reason`."""
+        """Drop some lines, and documents that have no others.
+
+        Args:
+            is_dropped: bool [lines].
+            reason: why lines are dropped.
+            empty_reason: why documents without other lines are dropped.
+        """
         is_empty = np.diff(offsets_of(~is_dropped)[self.lines_of_documents]) == 0
         block = self.adding(Evidence(dropped_lines={reason: int(is_dropped.sum())}))
         return block._noting(is_empty, empty_reason)._with_lines(~is_dropped)
@@ -57,7 +63,13 @@ class DocumentBlock:
     def drop_documents(
         self, is_dropped: np.ndarray, reason: str, values: np.ndarray | None = None
     ) -> DocumentBlock:
-        """Drop some documents, bool [documents], by what was measured of all."""
+        """Drop some documents.
+
+        Args:
+            is_dropped: bool [documents].
+            reason: why they are dropped.
+            values: float [documents], measurements of all documents; None without any.
+        """
         return self._noting(is_dropped, reason, values).keep_documents(~is_dropped)
 
     def keep_documents(self, kept: np.ndarray) -> DocumentBlock:
@@ -136,8 +148,8 @@ def offsets_and_data(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def document_hashes(block: DocumentBlock) -> np.ndarray:
     """Return a hash of each document's sentences and their borders, uint64 [documents].
 
-    The function must not change: held-out documents and the random choices of later jobs depend on
-    it.
+    These hashes must not change: held-out documents and the random choices of later jobs depend on
+    them.
     """
     offsets, data = offsets_and_data(block.sentences)
     return _hash(data, offsets, block.document_offsets)
@@ -146,7 +158,8 @@ def document_hashes(block: DocumentBlock) -> np.ndarray:
 def block_identity(block: DocumentBlock) -> str:
     """Return a name for a block that depends on its place and on its texts, 32 hexadecimal digits.
 
-    Files of finished blocks are named by it: a resumed job finds those that it need not make again.
+    Files of finished blocks have these names, so that a resumed job finds the blocks that it need
+    not make again.
     """
     digest = hashlib.sha256(
         f"{block.source}\0{block.index}\0{len(block.evidence.rejects)}\0".encode()
@@ -157,6 +170,10 @@ def block_identity(block: DocumentBlock) -> str:
 
 @numba.njit(cache=True, nogil=True)
 def _hash(data, offsets, document_offsets):
+    """Hash documents; see `document_hashes`.
+
+    The length of each sentence is mixed in, then its bytes in words of eight.
+    """
     hashes = np.empty(len(document_offsets) - 1, np.uint64)
     for document in range(len(hashes)):
         value = GOLDEN_RATIO

@@ -54,7 +54,7 @@ _WHITE = 2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentRules:
-    """How texts become documents; sent to the workers with every split to read."""
+    """Settings by which texts become documents; sent to the workers with every split to read."""
 
     cleaning: tuple[str, ...] = DEFAULT_CLEANING  # enabled steps (see `CorpusSection.cleaning`)
     # Finds the sentences of a paragraph; None leaves lines as they are.
@@ -70,33 +70,31 @@ class DocumentRules:
         cls, config: CorpusSection, exclusion: Exclusion | None = None
     ) -> DocumentRules:
         """Read the rules; raise UsageError for a missing sentence splitter or unknown rules."""
+        minimums = {reason: getattr(config, key) for reason, key in LIMIT_KEYS.items()}
         return cls(
             curation=rules_of(config),
             personal_data=PersonalData.from_config(config),
             exclusion=exclusion,
             cleaning=config.cleaning,
             splitter=make_splitter(config.sentence_splitter, config.sentence_language),
-            limits={
-                reason: least
-                for reason, key in LIMIT_KEYS.items()
-                if (least := getattr(config, key))
-            },
+            limits={reason: least for reason, least in minimums.items() if least},
         )
 
 
 def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
-    """Clean texts, applies curation, splits sentences, excludes texts, applies the limits."""
+    """Clean texts, apply curation, split sentences, exclude texts and apply the limits."""
     lines = clean_raw(raw, rules)
-    is_cut = raw.layout == DOCUMENTS  # into documents, by the reader
-    read = len(raw.texts.starts if is_cut else lines.document_lines)
-    evidence = lines.evidence + Evidence(tallies={DOCUMENTS_READ: read})
+    documents = raw.texts.starts if raw.layout == DOCUMENTS else lines.document_lines
+    evidence = lines.evidence + Evidence(tallies={DOCUMENTS_READ: len(documents)})
     lines = dataclasses.replace(lines, evidence=evidence)
     if rules.curation:
         lines = curate(raw.source, lines, rules.curation, rules.personal_data)
-    block = _split(raw, lines, None if raw.layout == SENTENCE_LINES else rules.splitter, rules)
+    splitter = None if raw.layout == SENTENCE_LINES else rules.splitter
+    block = _split(raw, lines, splitter, rules)
     if rules.exclusion is not None:
         block = rules.exclusion.apply(block)
-    for reason, least in rules.limits.items():  # a document goes for the first reason that holds
+    # A document is counted under the first limit that drops it.
+    for reason, least in rules.limits.items():
         sizes = measure_documents(block)[reason]
         block = block.drop_documents(sizes < least, reason, sizes)
     return block
@@ -159,6 +157,7 @@ def _with_joined_lines(lines: DocumentLines) -> DocumentLines:
 
 
 def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
+    """Clean texts that are lines, with blank lines between documents."""
     texts = raw.texts
     is_border = None
     if "html" in rules.cleaning:
@@ -183,6 +182,7 @@ def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLi
 
 
 def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
+    """Clean texts that are the lines of one document."""
     texts = raw.texts
     clean = clean_lines(texts.data, texts.starts, texts.stops, rules.cleaning, has_columns=True)
     evidence = _with_faults(raw, texts, clean)
@@ -203,11 +203,12 @@ def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
 
 
 def _clean_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
+    """Clean texts that are a document each; one with bytes that are not UTF-8 is a reject."""
     texts = raw.texts
     if "html" in rules.cleaning:
         texts = strip_markup(texts, paragraph_end=b"\n")
     starts, stops, text_of_line = split_lines(texts.data, texts.starts, texts.stops)
-    has_columns = "html" not in rules.cleaning  # where white space means nothing
+    has_columns = "html" not in rules.cleaning  # white space means nothing in HTML
     clean = clean_lines(
         texts.data,
         starts,
@@ -239,12 +240,20 @@ def _clean_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
 def _split(
     raw: RawBlock, lines: DocumentLines, splitter: SentenceSplitter | None, rules: DocumentRules
 ) -> DocumentBlock:
+    """Join lines to paragraphs, replace personal data, and split sentences.
+
+    Args:
+        raw: the texts.
+        lines: their clean lines.
+        splitter: None if lines are sentences.
+        rules: with the cleaning and the personal data.
+    """
     clean = lines.clean
     starts, stops, documents = paragraph_bounds(
         clean.data, clean.offsets, lines.line_documents, splitter is not None, clean.columns
     )
-    # Before sentences are split, which would cut values, and documents compared: what is stored
-    # and what names a document (its hash) is the text without values.
+    # Replaced before sentences are split, since splitting would cut values, and before documents
+    # are compared, since their text and hash are stored.
     data, starts, stops, replaced = rules.personal_data.replace(clean.data, starts, stops)
     counts = np.ones(len(starts), np.int64)
     if splitter is not None:
@@ -269,12 +278,19 @@ def _split(
 
 
 def _with_faults(raw: RawBlock, lines: Texts, clean: CleanLines) -> Evidence:
+    """Add the lines that are not UTF-8 to the rejects of a block."""
     is_faulty = clean.fault_positions >= 0
     return _with_rejects(raw, lines.lines[is_faulty], clean.fault_positions[is_faulty])
 
 
 def _with_rejects(raw: RawBlock, lines: np.ndarray, positions: np.ndarray) -> Evidence:
-    """Add texts that are not UTF-8 from a position on, int64 [texts] each."""
+    """Add texts to the rejects of a block.
+
+    Args:
+        raw: the block.
+        lines: int64 [texts], the line of each text.
+        positions: int64 [texts], the byte from which each is not UTF-8, from 0.
+    """
     rejects = [*raw.evidence.rejects]
     for line, position in zip(lines.tolist(), positions.tolist(), strict=True):
         rejects.append(Reject(raw.source, line, raw.invalid_text, f"at byte {position + 1}"))
@@ -283,15 +299,22 @@ def _with_rejects(raw: RawBlock, lines: np.ndarray, positions: np.ndarray) -> Ev
 
 
 def measure_documents(block: DocumentBlock) -> dict[str, np.ndarray]:
-    """Return the sizes that limits are of, [documents], by their reasons."""
+    """Return the sizes that have limits, [documents] each, by the reason to drop a document."""
     offsets, data = offsets_and_data(block.sentences)
-    sizes = _measure(data, offsets, block.document_offsets, _letter_table())
-    characters, words, letters, visible = sizes  # the latter are not white space
-    return dict(zip(LIMIT_KEYS, (characters, words, letters / np.maximum(visible, 1)), strict=True))
+    characters, words, letters, visible = _measure(
+        data, offsets, block.document_offsets, _letter_table()
+    )
+    return {
+        TOO_FEW_CHARACTERS: characters,
+        TOO_FEW_WORDS: words,
+        TOO_FEW_LETTERS: letters / np.maximum(visible, 1),
+    }
 
 
 @functools.cache
 def _letter_table() -> np.ndarray:
+    """Return the class of each code point, _OTHER, _LETTER or _WHITE; uint8 [NUM_CODE_POINTS]."""
+
     def kind_of(character: str, category: str) -> int:
         if character.isspace():
             return _WHITE
@@ -302,6 +325,17 @@ def _letter_table() -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _measure(data, offsets, document_offsets, table):
+    """Count the characters, words, letters and visible characters of documents.
+
+    Args:
+        data: uint8, UTF-8 of all sentences.
+        offsets: [sentences + 1] into the data.
+        document_offsets: [documents + 1] into the sentences.
+        table: of `_letter_table`.
+
+    Returns:
+        int64 [4, documents].
+    """
     sizes = np.empty((4, len(document_offsets) - 1), np.int64)
     for document in range(sizes.shape[1]):
         characters = words = letters = visible = 0

@@ -47,7 +47,7 @@ class Dropped:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SharedText:
-    """Words of a document that a text to exclude has too."""
+    """Words of a document that a text to exclude also has."""
 
     source: str  # file of the document
     line: int  # where the document begins
@@ -83,7 +83,7 @@ class Evidence:
         dropped: numbers of documents left out on purpose, by reason.
         dropped_lines: the same of lines of any document.
         replaced: numbers of replaced personal data, by kind.
-        documents: all dropped documents but copies, which have their own list.
+        documents: all dropped documents except copies, which have their own list.
         samples: a few texts of each reason.
         shared: texts that are also in files to exclude.
         tallies: numbers of documents by kind and name: `language/en`, `domain/example.com`.
@@ -127,10 +127,10 @@ def join_evidence(parts: Iterable[Evidence]) -> Evidence:
         for name in ("dropped", "dropped_lines", "replaced", "tallies")
     }
     return Evidence(
-        rejects=[each for part in parts for each in part.rejects],
-        documents=[each for part in parts for each in part.documents],
+        rejects=[reject for part in parts for reject in part.rejects],
+        documents=[document for part in parts for document in part.documents],
         samples=merge_samples(part.samples for part in parts),
-        shared=[each for part in parts for each in part.shared],
+        shared=[shared for part in parts for shared in part.shared],
         **counts,
     )
 
@@ -138,13 +138,16 @@ def join_evidence(parts: Iterable[Evidence]) -> Evidence:
 def sum_counts(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
     """Add up counts by name. Names that count 0 stay; unary plus on the result drops them."""
     total: Counter[str] = Counter()
-    for each in counts:
-        total.update(each)
+    for part in counts:
+        total.update(part)
     return total
 
 
 def merge_samples(parts: Iterable[Samples]) -> dict[str, list[Sample]]:
-    """Keep the samples with the smallest hashes, one of equal texts: in any order the same."""
+    """Keep the samples with the smallest hashes, one of equal texts.
+
+    The result does not depend on the order of the parts.
+    """
     gathered: dict[str, list[Sample]] = {}
     for part in parts:
         for rule, samples in part.items():
@@ -164,7 +167,11 @@ def tallied_columns(columns: Iterable[str], config: CorpusSection) -> tuple[str,
 
 
 def tally_columns(columns: Mapping[str, pa.Array]) -> dict[str, int]:
-    """Count documents by the domain of their `url` and by `license`, of the columns given."""
+    """Count documents by the domain of their `url` and by their `license`.
+
+    Args:
+        columns: cells by column, some of `TALLIED`.
+    """
     tallies: Counter[str] = Counter()
     for column, cells in columns.items():
         values = cells.cast(pa.large_binary())
@@ -183,7 +190,8 @@ def most_frequent(tallies: Mapping[str, int]) -> dict[str, int]:
     kinds: Counter[str] = Counter()
     for key, number in ranked(tallies).items():
         kind, slash, _ = key.partition("/")
-        kinds[kind] += len(slash)
+        if slash:
+            kinds[kind] += 1
         if not slash or kinds[kind] <= MOST_NAMES:
             kept[key] = number
     return kept
@@ -191,7 +199,7 @@ def most_frequent(tallies: Mapping[str, int]) -> dict[str, int]:
 
 def ranked(counts: Mapping[str, int]) -> dict[str, int]:
     """Sort by number and name, so that the order in which workers counted does not matter."""
-    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def rounded(value: float) -> float:

@@ -29,14 +29,14 @@ from pipeline.corpus.characters import (
 from pipeline.corpus.document_block import offsets_and_data
 from pipeline.corpus.layout.columns import Columns, measure_columns, no_columns
 
-# A line of these and of nothing else is drawn if so many of one kind are in a row, blanks aside …
+# A line is drawn if it has only these marks, and so many of one kind in a row, blanks aside.
 _RULING = "-=*~^#_+|`/\\<>:@%&\u2010\u2013\u2014\u2015\u2022\u00b7\u00a7\u203b\u25a0\u25cf\u2605"
 _FEWEST_MARKS = 2
-# … of dots more, as they also are an ellipsis.
+# More dots are needed, since a few are an ellipsis.
 _DOTS = (ord("."), 0x2026)
 _FEWEST_DOTS = 5
-_SEPARATORS = "%\u2042\u2766\u2767\u2619"  # … of these one, as books have between chapters
-_BOXES = range(0x2500, 0x25A0)  # lines, corners and blocks that frames are drawn with
+_SEPARATORS = "%\u2042\u2766\u2767\u2619"  # one is enough: books have it between chapters
+_BOXES = range(0x2500, 0x25A0)  # lines, corners and blocks of drawn frames
 _FENCE = ord("`")
 _FEWEST_OF_FENCE = 3
 
@@ -51,7 +51,7 @@ class CleanLines:
         fault_positions: int64 [lines]; the byte of the raw line, from 0, where it stops being
             UTF-8, or -1. Such a line is empty here.
         may_need_composition: whether any line has characters that NFC might change.
-        columns: where the text of the raw lines stood, [lines] each.
+        columns: indents and columns of the raw lines, [lines] each.
     """
 
     data: np.ndarray
@@ -79,7 +79,12 @@ class CleanLines:
     def take(
         self, starts: np.ndarray, lengths: np.ndarray, lines: np.ndarray | slice
     ) -> CleanLines:
-        """Take parts of the data as lines; each has a space after it, and its place in `lines`."""
+        """Take parts of the data as lines.
+
+        Args:
+            starts, lengths: int64 [parts], bytes of each; a space follows it.
+            lines: mask or numbers of the lines that the parts are of, in their order.
+        """
         return CleanLines(
             data=take_ranges(self.data, starts, lengths + 1),
             offsets=offsets_of(lengths + 1),
@@ -98,10 +103,14 @@ def clean_lines(
     has_columns: bool = False,
     text_of_line: np.ndarray | None = None,
 ) -> CleanLines:
-    """Apply steps `controls` and `whitespace`, if given, to `data[starts[l] : stops[l]]`.
+    """Clean raw lines.
 
-    With `has_columns`, the white space of the lines is measured before it goes, in each text
-    (`text_of_line`, int64 [lines]) by itself.
+    Args:
+        data: uint8, any bytes.
+        starts, stops: int64 [lines], bytes of each.
+        steps: of cleaning; `controls` and `whitespace` are applied, others ignored.
+        has_columns: whether to measure the white space of the lines before it is removed.
+        text_of_line: int64 [lines], see `measure_columns`.
     """
     table = cleaning_table(controls="controls" in steps, whitespace="whitespace" in steps)
     if has_columns:
@@ -113,7 +122,7 @@ def clean_lines(
 
 
 def find_blank_lines(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """bool [lines]: which of the lines `data[starts[l] : stops[l]]` are UTF-8 without any text."""
+    """Return which lines are UTF-8 without any text, bool [lines]; see `clean_lines`."""
     clean = clean_lines(data, starts, stops)
     return (clean.lengths == 0) & (clean.fault_positions < 0)
 
@@ -134,7 +143,7 @@ def find_rules(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.nd
 
 @functools.cache
 def _ruling_table() -> np.ndarray:
-    """Return how many of a character make a drawn line, 0 for text; uint8 [NUM_CODE_POINTS]."""
+    """Return the number of each mark that makes a drawn line, 0 for text; uint8 [code points]."""
     table: np.ndarray = np.zeros(NUM_CODE_POINTS, np.uint8)
     table[_BOXES.start : _BOXES.stop] = _FEWEST_MARKS
     table[[*map(ord, _RULING)]] = _FEWEST_MARKS
@@ -145,10 +154,13 @@ def _ruling_table() -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _find_rules(data, starts, stops, table):
+    """Find drawn lines, bool [lines]; see `find_rules`."""
     is_rule = np.zeros(len(starts), np.bool_)
     for line in range(len(starts)):
-        position, stop = starts[line], stops[line]
-        run = before = 0
+        position = starts[line]
+        stop = stops[line]
+        run = 0  # equal marks in a row
+        before = 0  # the last mark
         is_long = False
         while position < stop:
             if data[position] <= 32:
@@ -171,15 +183,27 @@ def _find_rules(data, starts, stops, table):
 
 @numba.njit(cache=True, nogil=True)
 def _clean(data, starts, stops, table):
+    """Clean lines; see `clean_lines`.
+
+    Args:
+        data: uint8, any bytes.
+        starts, stops: int64 [lines], bytes of each.
+        table: of `cleaning_table`.
+
+    Returns:
+        `data`, `offsets`, `fault_positions` and `may_need_composition` of `CleanLines`.
+    """
     cleaned = np.empty((stops - starts).sum() + len(starts), np.uint8)
     offsets = np.zeros(len(starts) + 1, np.int64)
     faults = np.full(len(starts), -1, np.int64)
     written = 0
     flagged = False
     for line in range(len(starts)):
-        begin = text_stop = written
+        begin = written
+        text_stop = written  # white space after it is left out
         blank_before = False
-        position, stop = starts[line], stops[line]
+        position = starts[line]
+        stop = stops[line]
         while position < stop:
             if 0x20 < data[position] < 0x7F:
                 if blank_before:
@@ -220,7 +244,7 @@ def _clean(data, starts, stops, table):
 
 
 def compose(texts: pa.Array) -> pa.Array:
-    """Bring texts without line feeds into NFC; only those that may need it take time."""
+    """Bring texts without line feeds into NFC; only texts that may need it take time."""
     offsets, data = offsets_and_data(texts)
     may_change = _find_uncomposed(data, offsets, cleaning_table())
     if not may_change.any():
@@ -234,6 +258,7 @@ def compose(texts: pa.Array) -> pa.Array:
 
 @numba.njit(cache=True, nogil=True)
 def _find_uncomposed(data, offsets, table):
+    """Return which texts have a character that NFC might change, bool [texts]."""
     may_change = np.zeros(len(offsets) - 1, np.bool_)
     for text in range(len(may_change)):
         position = offsets[text]

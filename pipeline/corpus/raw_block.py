@@ -14,7 +14,7 @@ from bert_tf.base.kernels import take_ranges
 from bert_tf.data.tables.dialect import INVALID_UTF8
 from pipeline.corpus.evidence import Evidence
 
-# What the texts of a `RawBlock` are: sentences or paragraphs with blank lines between documents,
+# Kinds of the texts of a `RawBlock`: sentences or paragraphs with blank lines between documents,
 # lines of one document, or a document each.
 SENTENCE_LINES = "sentence lines"
 PARAGRAPH_LINES = "paragraph lines"
@@ -45,13 +45,14 @@ class Texts:
 
 
 def lines_of(data: bytes, first_line: int) -> Texts:
-    """Cut text at line feeds only (a CR before one is white space)."""
+    """Cut text only at line feeds; a CR before one is white space."""
     characters = np.frombuffer(data, np.uint8)
     feeds = np.flatnonzero(characters == ord("\n"))
     starts = np.concatenate([np.zeros(1, np.int64), feeds + 1])
     stops = np.concatenate([feeds, np.full(1, len(characters))])
     if starts[-1] == stops[-1]:  # the last line feed ends a line, it does not begin one
-        starts, stops = starts[:-1], stops[:-1]
+        starts = starts[:-1]
+        stops = stops[:-1]
     return Texts(
         data=characters,
         starts=starts,
@@ -71,7 +72,7 @@ class RawBlock:
     evidence: Evidence = dataclasses.field(default_factory=Evidence)
     # The reason to reject texts that are not UTF-8; it names the encoding.
     invalid_text: str = INVALID_UTF8
-    size: float = 0.0  # what was read for it, in the unit of `Reader.whole_size`
+    size: float = 0.0  # bytes that were read for it, counted like `Reader.whole_size`
 
     def renamed(self, source: str) -> RawBlock:
         if source == self.source:
@@ -97,6 +98,7 @@ def gather(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> pa.Array:
 
 @numba.njit(cache=True, nogil=True)
 def _count_line_ends(data, starts, stops):
+    """Return the number of line ends of texts at most: that of bytes which may begin one."""
     count = 0
     for text in range(len(starts)):
         for position in range(starts[text], stops[text]):
@@ -109,24 +111,32 @@ def _count_line_ends(data, starts, stops):
 def split_lines(data, starts, stops):
     """Split texts at line ends: LF, CR, CRLF, VT, FF, and Unicode's line and paragraph separators.
 
-    Returns starts, stops and the text of each line, int64 [lines] each; every text has a line.
+    Args:
+        data: uint8, any bytes.
+        starts, stops: int64 [texts], bytes of each.
+
+    Returns:
+        Starts, stops and the text of each line, int64 [lines] each; every text has a line.
     """
     line_starts = np.empty(len(starts) + _count_line_ends(data, starts, stops), np.int64)
     line_stops = np.empty_like(line_starts)
     text_of_line = np.empty_like(line_starts)
     num_lines = 0
     for text in range(len(starts)):
-        begin = position = starts[text]
+        begin = starts[text]
+        position = begin
         stop = stops[text]
         while position < stop:
             width = _line_end_width(data, position, stop)
             if width:
-                line_starts[num_lines], line_stops[num_lines] = begin, position
+                line_starts[num_lines] = begin
+                line_stops[num_lines] = position
                 text_of_line[num_lines] = text
                 num_lines += 1
                 begin = position + width
             position += max(width, 1)
-        line_starts[num_lines], line_stops[num_lines] = begin, stop
+        line_starts[num_lines] = begin
+        line_stops[num_lines] = stop
         text_of_line[num_lines] = text
         num_lines += 1
     return line_starts[:num_lines], line_stops[:num_lines], text_of_line[:num_lines]
@@ -134,6 +144,7 @@ def split_lines(data, starts, stops):
 
 @numba.njit(cache=True, inline="always")
 def _line_end_width(data, position, stop):
+    """Return the bytes of the line end at a position, 0 without one."""
     byte = data[position]
     if byte == 13 and position + 1 < stop and data[position + 1] == 10:
         return 2

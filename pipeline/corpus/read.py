@@ -20,13 +20,13 @@ from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.readers.formats import Reader, make_reader
 from pipeline.corpus.readers.splits import WHOLE_FILE, Split
 
-# The kind of work that is done with a block.
+# The first word of the names of work on blocks.
 BLOCK = "block"
 # A small corpus is cut into this many blocks, so that it is the work of several workers, but into
 # none of fewer bytes: each costs a few milliseconds and a file.
 _BLOCKS = 16
 _LEAST_BLOCK_BYTES = 2_000_000
-_MOST_FILES = 1000  # that are read together: each may take its time on remote storage
+_MOST_FILES = 1000  # that are read together: opening each on remote storage takes time
 _UNPACKED = 4  # bytes of text in one of a compressed file, about
 
 
@@ -35,10 +35,10 @@ class ReadTask:
     """Part of a file that a worker reads.
 
     Attributes:
-        path: the file as it was given, by which rejects and duplicates are known.
+        path: the file as it was given, which rejects and duplicates name.
         reader: the format's reader.
-        split: which part of the file.
-        rules: how texts become documents.
+        split: the part of the file.
+        rules: settings by which texts become documents.
         folder: base of relative paths; a worker may run in another folder.
     """
 
@@ -50,6 +50,7 @@ class ReadTask:
 
     @property
     def location(self) -> str:
+        """The path from the folder of this process."""
         if "://" in self.path or str(Path.cwd()) == self.folder:
             return self.path
         return str(Path(self.folder) / self.path)
@@ -118,9 +119,9 @@ class ReadDocuments(beam.PTransform):
 
 
 def bytes_of_block(config: CorpusSection, files: list[FileInfo]) -> int:
-    """Return the size of the blocks that a corpus is read in; results do not depend on it.
+    """Return the size of the blocks of a corpus; results do not depend on it.
 
-    It follows from the config and input only, so that an interrupted run finds its blocks again.
+    It follows only from the config and input, so that an interrupted run finds its blocks again.
     """
     share = max(sum(file.bytes for file in files) // _BLOCKS, _LEAST_BLOCK_BYTES)
     return max(min(int(config.block_megabytes * 1e6), share), 1)
@@ -129,7 +130,10 @@ def bytes_of_block(config: CorpusSection, files: list[FileInfo]) -> int:
 def group_files(
     config: CorpusSection, files: list[FileInfo], block_bytes: int
 ) -> list[list[FileInfo]]:
-    """Group small files to be read together, unless duplicates, known by file, are dropped."""
+    """Group small files to be read together.
+
+    Each file is a group if duplicates are dropped, since these are listed by file.
+    """
     may_join = not config.compares_documents
     groups: list[list[FileInfo]] = []
     room = 0
@@ -162,7 +166,8 @@ def _read_group(group: ReadGroup, block_bytes: int) -> Iterator[DocumentBlock]:
             for block in read_blocks(split, block_bytes):
                 if waiting and size + block.num_bytes > block_bytes:
                     yield join_blocks(waiting)
-                    waiting, size = [], 0
+                    waiting = []
+                    size = 0
                 waiting.append(block)
                 size += block.num_bytes
     if waiting:
@@ -182,7 +187,7 @@ def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
     """Read the documents of a task in blocks, and report the progress.
 
     Args:
-        task: what to read, and the rules.
+        task: the part of a file, and the rules.
         block_bytes: bytes of text from which a block is complete.
 
     Yields:
@@ -200,9 +205,8 @@ def read_new_blocks(
     group: ReadGroup, block_bytes: int, store: BlobStore
 ) -> Iterator[DocumentBlock | FinishedBlock]:
     """Read the blocks of a split or of small files, unless all their work is finished."""
-    read = "\0".join(f"{task.path}\0{task.split.index}" for task in group)
-    place = hashlib.sha256(read.encode()).hexdigest()[:32]
-    reading = f"reading-{place}"
+    parts = "\0".join(f"{task.path}\0{task.split.index}" for task in group)
+    reading = f"reading-{hashlib.sha256(parts.encode()).hexdigest()[:32]}"
     finished = store.finished(reading)
     if finished is not None:
         names = [str(name) for name, _ in finished]

@@ -65,7 +65,7 @@ class CorpusReport:
         dropped: documents left out on purpose, by reason.
         dropped_lines: the same of lines.
         replaced: personal data, by kind.
-        rejected: what could not be read, by reason.
+        rejected: documents that could not be read, by reason.
         excluded: documents that share text with a file of `exclude`, by file.
     """
 
@@ -92,7 +92,7 @@ class BlockFacts:
     """Facts on a block for the report of a corpus.
 
     Attributes:
-        report: its counts, but for copies.
+        report: its counts, except copies.
         lists: entries of the lists of rejected and dropped texts.
         samples: a few texts of each reason.
         tallies: numbers of documents by kind and name.
@@ -109,7 +109,10 @@ class BlockFacts:
 def facts_of_block(block: DocumentBlock) -> BlockFacts:
     """Count the texts of a block, and those left out."""
     evidence = block.evidence
-    sharing = {(each.source, each.line, each.identity, each.exclude) for each in evidence.shared}
+    # A document may share several texts with a file.
+    sharing = {
+        (shared.source, shared.line, shared.identity, shared.exclude) for shared in evidence.shared
+    }
     report = CorpusReport(
         documents=block.num_documents,
         sentences=len(block.sentences),
@@ -133,11 +136,12 @@ def read_facts(data: bytes) -> BlockFacts:
 
 
 def _list_parts(name: str, items: Iterable[Reject | Dropped | SharedText]) -> Iterator[Listed]:
+    """Yield the entries of a list by file and part of the file, in the order of their lines."""
     by_place = sorted(items, key=operator.attrgetter("source", "line"))
     parts = itertools.groupby(by_place, lambda item: (item.source, item.line // _LINES_OF_PART))
-    for (source, part), evidence in parts:
-        of_part = list(evidence)
-        text = b"".join(each.json_line() for each in of_part)
+    for (source, part), members in parts:
+        of_part = list(members)
+        text = b"".join(item.json_line() for item in of_part)
         yield (name, source, part), (of_part[0].line, text)
 
 
@@ -171,13 +175,13 @@ class ReportCorpus(beam.PTransform):
 
 def report_corpus_lines(report: CorpusReport, duplicates: str) -> Iterator[str]:
     """Report omissions, and copies that `--duplicates` could drop, as lines for the user."""
-    for what, reasons in (
+    for title, reasons in (
         ("dropped", report.dropped),
         ("lines dropped", report.dropped_lines),
         ("personal data replaced", report.replaced),
     ):
         if reasons:
-            yield f"{what}: {list_reasons(reasons)}"
+            yield f"{title}: {list_reasons(reasons)}"
     if report.excluded:
         yield f"documents that share text with --exclude: {list_reasons(report.excluded)}"
     if report.copies and duplicates == "keep":
@@ -208,7 +212,7 @@ def read_tallies(folder: str) -> dict[str, int]:
 def read_samples(folder: str) -> dict[str, list[Sample]]:
     """Read the samples of dropped texts in a corpus folder, by rule."""
     _, samples = _read_summary(folder)
-    return {rule: [Sample(*each) for each in rows] for rule, rows in samples.items()}
+    return {rule: [Sample(*row) for row in rows] for rule, rows in samples.items()}
 
 
 def _read_summary(folder: str) -> list[dict[str, Any]]:
@@ -229,7 +233,8 @@ def write_lists(folder: str, output: Path) -> dict[str, int]:
 def move_lists(folder: Path, output: Path) -> None:
     """Move lists from beside a folder to beside an output on the same storage."""
     for place in _LISTS.values():
-        made, target = place(folder), place(output)
+        made = place(folder)
+        target = place(output)
         if made.exists():
             made.replace(target)
         else:
@@ -237,11 +242,11 @@ def move_lists(folder: Path, output: Path) -> None:
 
 
 def list_meanings(output: Path, *, duplicates: str, rejects: str) -> list[tuple[Path, str]]:
-    """Return the lists that there may be beside an output, with what they are to the user."""
+    """Return the paths of lists that may be beside an output, with their meaning for the user."""
     return [
         (duplicates_path(output), duplicates),
         (dropped_path(output), "dropped documents, with the rule of each"),
-        (excluded_path(output), "what documents share with --exclude"),
+        (excluded_path(output), "text that documents share with --exclude"),
         (rejects_path(output), rejects),
     ]
 
@@ -284,6 +289,7 @@ def _add_up(parts: Iterable[tuple[dict[str, Any], Samples]]) -> tuple[dict[str, 
 
 
 def _shares_of_block(facts: BlockFacts) -> Iterator[tuple[int, tuple[bytes, dict[str, int]]]]:
+    """Yield the hashes and tallies of a block by share, each of which one worker adds up."""
     tallies: list[dict[str, int]] = [{} for _ in range(_NUM_SHARES)]
     for key, number in facts.tallies.items():
         tallies[zlib.crc32(key.encode()) % _NUM_SHARES][key] = number

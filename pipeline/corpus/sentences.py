@@ -45,7 +45,7 @@ _GUILLEMET = 0xBB
 _ASKING = tuple(
     map(ord, "!?\u061f\u203c\u2047\u2048\u2049\u1367\ufe15\ufe16\ufe56\ufe57\uff01\uff1f")
 )
-# Quotes that open in most languages and close in German.
+# These quotes open in most languages, but close in German.
 _OPENING = (0x201C, 0x2018)
 # Japanese particles after a quotation: "… to itta", "… tte", "… nado".
 _QUOTATIVE = tuple(map(ord, "\u3068\u3063\u306a"))
@@ -139,8 +139,8 @@ def _pass_marks(data, begin, mark, paragraph_start, stop, table, lists):
         lists: `word_lists`.
 
     Returns:
-        The byte to go on from, `stop` if nothing that could begin a sentence follows; and whether
-        the sentence ends there.
+        The byte to continue from, `stop` if nothing that could begin a sentence follows; and
+        whether the sentence ends there.
     """
     code_point, width = decode(data, mark)
     is_greek = table[code_point] == GREEK_QUESTION
@@ -174,8 +174,8 @@ def _pass_marks(data, begin, mark, paragraph_start, stop, table, lists):
     if marks.is_wide:
         return position, True
     if before == 32 and not marks.is_ellipsis:
-        # Marks are tokens of their own, or set apart as in French; in lower case, the former end
-        # sentences where no capitals show where these begin.
+        # Marks are tokens of their own, or have a space before them as in French. Before lower case
+        # they end a sentence only in text where sentences do not begin with capitals.
         if follower != LOWER:
             return position, True
         opens_quote = asks and _is_quote_token(data, position, stop)
@@ -189,7 +189,7 @@ def _pass_marks(data, begin, mark, paragraph_start, stop, table, lists):
 
 @numba.njit(cache=True)
 def _begins_upper(data, position, stop, table):
-    """Whether a paragraph begins with a capital: then its sentences do."""
+    """Whether a paragraph begins with a capital, from which follows that its sentences do."""
     return _next_beginning(data, position, stop, table)[1] == UPPER
 
 
@@ -201,11 +201,11 @@ def _is_quote_token(data, position, stop):
 
 @numba.njit(cache=True)
 def _continues_speech(data, marks_end, position, stop, follower, asks, is_wide, table):
-    """Whether a sentence goes on after the quotes or brackets that close something said.
+    """Whether a sentence continues after the quotes or brackets that close a quotation.
 
-    Capitals show where a sentence begins. Without them, one goes on after a question or an
-    exclamation (`"Where?" he asked`), unless another quotation follows; and in Japanese before a
-    particle. `[1]` closes nothing said.
+    Capitals show where a sentence begins. Without them, a sentence continues after a question or an
+    exclamation (`"Where?" he asked`), unless another quotation follows, and in Japanese before a
+    particle. `[1]` closes no quotation.
 
     Args:
         data: uint8, clean UTF-8.
@@ -311,7 +311,7 @@ def _end_of_closers(data, position, stop, table):
 
 @numba.njit(cache=True)
 def _begins_quote(data, position, stop, table):
-    """Whether a letter follows a quote, which may open or close: it opens, then."""
+    """Whether a letter follows a quote that may open or close, which shows that it opens."""
     position += decode(data, position)[1]
     return position < stop and kind_at(data, position, table)[0] in (OTHER, UPPER, LOWER, DIGIT)
 
@@ -323,16 +323,18 @@ def _next_beginning(data, position, stop, table):
         kind, width = kind_at(data, position, table)
         if kind < SPACE or kind > DASH or kind in (TERMINATOR, WIDE_TERMINATOR):
             return position, kind
-        if kind == OPENER and stop - position > 3 and table[data[position + 2]] == CLOSER:
-            width = 3 if table[data[position + 1]] == LOWER else width  # the item "(b)"
+        has_closer = kind == OPENER and stop - position > 3 and table[data[position + 2]] == CLOSER
+        if has_closer and table[data[position + 1]] == LOWER:
+            width = 3  # the item "(b)"
         position += width
     return stop, SPACE
 
 
 def make_splitter(name: str, language: str) -> SentenceSplitter | None:
-    """Create a splitter of `CorpusSection.sentence_splitter`; None for `none`.
+    """Create the splitter of `CorpusSection.sentence_splitter`; None for `none`.
 
-    Raises UsageError if its library is not installed, or the language is no language code.
+    Raises:
+        UsageError: the splitter's library is not installed, or the language is no language code.
     """
     if name == "none":
         return None
@@ -364,8 +366,8 @@ def _split_by_sentencex(
         )
         paragraph = 0
         position = begins[0]
-        # Joined again, the segments are the text; but of the breaks between paragraphs, also
-        # segments, one every 10,000 characters is missing (seen in 1.0.32).
+        # The segments together are the text, except for some breaks between paragraphs. These are
+        # segments, too, but one every 10,000 characters is missing (seen in 1.0.32).
         for part in segment(language, text):
             if part == _BETWEEN_PARAGRAPHS:
                 continue

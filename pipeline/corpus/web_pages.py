@@ -1,9 +1,10 @@
 """Removes HTML tags, character references and boilerplate lines from web pages.
 
-Boilerplate are the phrases of C4 (Raffel et al. 2020, section 2.2) and the patterns of RefinedWeb
-(Penedo et al. 2023, appendix G.2), with copyright notices and rows of links. Unlike in C4, a phrase
-counts in short lines only, and JavaScript only where it is asked for, so that paragraphs about it
-stay. A reference needs its semicolon, so that addresses such as `?a=1&copy=2` stay.
+Boilerplate is found by the phrases of C4 (Raffel et al. 2020, section 2.2) and the patterns of
+RefinedWeb (Penedo et al. 2023, appendix G.2), with copyright notices and rows of links. Unlike in
+C4, a phrase counts only in short lines, and JavaScript only where it has to be turned on, so that
+paragraphs about it stay. A character reference needs its semicolon, so that addresses such as
+`?a=1&copy=2` stay.
 """
 
 from __future__ import annotations
@@ -73,7 +74,12 @@ _UP_TO_TEN_WORDS = r"^(\S+\s+){1,10}$"
 
 
 def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
-    """Remove markup of UTF-8; paragraphs end in `paragraph_end`, in lines a space."""
+    """Remove markup of texts that are UTF-8; others stay.
+
+    Args:
+        texts: pages, or lines of pages.
+        paragraph_end: replaces tags that end a paragraph: a line feed, or a space in lines.
+    """
     marks = np.flatnonzero((texts.data == ord("<")) | (texts.data == ord("&")))
     has_mark = np.searchsorted(marks, texts.stops) > np.searchsorted(marks, texts.starts)
     numbers = np.flatnonzero(has_mark)
@@ -87,7 +93,8 @@ def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
     # The new texts come after the old ones; starts and stops point to either.
     offsets = np.frombuffer(stripped.buffers()[1], np.int64)[: len(stripped) + 1]
     data = np.frombuffer(stripped.buffers()[2] or b"", np.uint8)
-    starts, stops = texts.starts.copy(), texts.stops.copy()
+    starts = texts.starts.copy()
+    stops = texts.stops.copy()
     starts[may_have] = offsets[:-1] + len(texts.data)
     stops[may_have] = offsets[1:] + len(texts.data)
     return Texts(
@@ -118,7 +125,7 @@ def _strip(texts: pa.Array, paragraph_end: bytes) -> pa.Array:
 
 
 def find_boilerplate(lines: CleanLines) -> np.ndarray:
-    """bool [lines]: whether each line is boilerplate; empty ones are not."""
+    """Return whether lines are boilerplate, bool [lines]; empty ones are not."""
     is_short = (lines.lengths > 0) & (lines.lengths <= _LONGEST_NOTICE_BYTES)
     is_boilerplate = np.zeros(len(is_short), np.bool_)
     numbers = np.flatnonzero(is_short)

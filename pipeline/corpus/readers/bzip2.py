@@ -18,23 +18,33 @@ from pipeline.beam.files import damaged
 _BLOCK_MARK = 0x314159265359
 _END_MARK = 0x177245385090
 _MARK_BITS = 48
-# Marks can overlap: the last three bits of either are the first three of its like. No
-# two begin nearer to each other than this.
+# Bits. Two equal marks can overlap, since their last three bits equal their first three, but no two
+# begin nearer to each other than this.
 _LEAST_MARK_DISTANCE = 45
 _CHECKSUM_BITS = 32
-_CHUNK_BYTES = 1 << 22
+_CHUNK_BYTES = 1 << 22  # read at a time
 
 
 def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield each block's first bit, from `first_bit` on, and its bytes; InputError if damaged."""
+    """Yield the first bit of each block, and its bytes.
+
+    Args:
+        stream: the stored file.
+        path: its name, for messages.
+        first_bit: blocks before it are skipped.
+
+    Raises:
+        InputError: the file is damaged.
+    """
     if first_bit == 0:
         stream.seek(0)
         if stream.read(3) != b"BZh":
             raise damaged(path, "it does not begin as a bzip2 file")
     origin = first_bit // 8
     stream.seek(origin)
-    kept = b""
-    block = failed = None
+    kept = b""  # stored bytes from `origin` on
+    block: int | None = None  # first bit of the block that the next mark ends
+    failed: int | None = None  # first bit of a block that could not be decompressed so far
     has_ended = False
     for mark, is_end, chunk in _find_marks(stream, origin):
         kept += chunk
@@ -48,7 +58,8 @@ def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[
                 failed = block  # the mark may be inside the block by chance: try up to the next
                 continue
             yield block, data
-        block, has_ended = (None, True) if is_end else (mark, False)
+        block = None if is_end else mark
+        has_ended = is_end
         done = mark // 8 - origin
         kept = kept[done:]
         origin += done
@@ -57,7 +68,7 @@ def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[
 
 
 class BlockStream:
-    """The uncompressed bytes of some blocks, and where in the file they come from."""
+    """The uncompressed bytes of some blocks, and their places in the file."""
 
     def __init__(self, blocks: Iterator[tuple[int, bytes]]):
         self._blocks = blocks
@@ -90,7 +101,10 @@ class BlockStream:
 
 
 def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, bytes]]:
-    """Yield each mark's first bit, whether it is an end mark, and the bytes since the last one."""
+    """Yield each mark's first bit, whether it is an end mark, and the bytes read since the last.
+
+    The bytes reach to the end of the chunk that holds the mark, and may hold further marks.
+    """
     window = 0
     unseen = b""
     while chunk := stream.read(_CHUNK_BYTES):
@@ -98,14 +112,24 @@ def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, byte
         bits, are_ends, window = _scan(np.frombuffer(chunk, np.uint8), np.uint64(window))
         for bit, is_end in zip(bits.tolist(), are_ends.tolist(), strict=True):
             yield 8 * origin + bit, is_end, unseen + chunk
-            unseen = chunk = chunk[:0]
+            unseen = b""
+            chunk = b""
         unseen += chunk
         origin += size
 
 
 @numba.njit(cache=True, nogil=True)
 def _scan(data, window):
-    """Return bits where marks begin (negative before `data`), and eight bytes for the next call."""
+    """Find the marks in bytes, which may begin at any bit.
+
+    Args:
+        data: uint8, the next bytes of the file.
+        window: uint64, the eight bytes before, which may hold the beginning of a mark.
+
+    Returns:
+        Bits where marks begin, int64 (negative before `data`), whether each is an end mark, and the
+        window for the next call.
+    """
     capacity = 8 * len(data) // _LEAST_MARK_DISTANCE + 2
     bits = np.empty(capacity, np.int64)
     are_ends = np.empty(capacity, np.bool_)
@@ -123,7 +147,11 @@ def _scan(data, window):
 
 
 def _decompress(data: bytes, start: int, stop: int) -> bytes | None:
-    """Decompress a block, from bit `start` to `stop`; return None if it is damaged."""
+    """Decompress a block, from bit `start` to `stop`; return None if it is damaged.
+
+    The block becomes a file of its own: it is moved to a whole byte, between a header and an end
+    mark with the block's checksum, which is also that of a file of a single block.
+    """
     last = -(-stop // 8)
     block = int.from_bytes(data[start // 8 : last], "big") >> (8 * last - stop)
     length = stop - start

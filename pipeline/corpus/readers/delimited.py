@@ -35,7 +35,7 @@ from pipeline.corpus.readers.splits import Chunk, ChunkReader
 class DelimitedReader(ChunkReader):
     """Reads chunks of a CSV or TSV file, whose first record names the columns or is a row."""
 
-    header: TableHeader  # the names of the columns, and how fields are written
+    header: TableHeader  # the names of the columns, delimiter and quotes
     column: int  # place of the text column, from 0
     tallied: tuple[str, ...] = ()  # further columns, for `tally_columns`
 
@@ -49,7 +49,7 @@ class DelimitedReader(ChunkReader):
         return cls(header, header.columns.index(config.text_column), tallied)
 
     def resolved(self, path: str, *, is_sample: bool = False) -> DelimitedReader:
-        """Decide whether cells are quoted, which the first ones of a TSV file need not show."""
+        """Decide whether cells are quoted; the first cells of a TSV file need not show it."""
         if is_sample or self.header.has_quotes:
             return self
         has_quotes = is_quoted_later(path, self.dialect, opener=open_stored)
@@ -63,7 +63,7 @@ class DelimitedReader(ChunkReader):
         records = self._records(data, 1)
         if not len(records.starts):
             return 0
-        # The last record may continue after `data`, and a quote not closed yet may still be.
+        # The last record may continue after `data`, and an open quote may be closed there.
         unsure = np.flatnonzero(records.faults == RecordFault.OPEN_AT_END)
         last = int(unsure[0]) if len(unsure) else len(records.starts) - 1
         return int(records.starts[last]) if last else 0
@@ -79,7 +79,7 @@ class DelimitedReader(ChunkReader):
         data = np.frombuffer(chunk.data, np.uint8)
         is_sound, is_blank = find_rows(records, self.header)
         is_row = ~is_blank & (records.lines > self.header.line)
-        repeats = is_row & _are(self.header.raw, data, records)
+        repeats = is_row & _are_equal(self.header.raw, data, records)
         is_sound &= is_row & ~repeats
         is_sound[is_sound] = are_utf8(data, records.starts[is_sound], records.stops[is_sound])
         blank_lines = records.blank_lines + int(is_blank.sum())
@@ -90,6 +90,13 @@ class DelimitedReader(ChunkReader):
             place = self.header.columns.index(name)
             cells, ends = field_bytes(data, records, first_fields + place)
             tallied[name] = gather(cells, ends[:-1], ends[1:])
+        rejects = []
+        for record in np.flatnonzero(is_row & ~is_sound).tolist():
+            if repeats[record]:
+                rejects.append(Reject(path, int(records.lines[record]), HEADER_REPEATED))
+                continue
+            raw = data[records.starts[record] : records.stops[record]].tobytes()
+            rejects.append(row_reject(path, raw, records, record, self.header, self.dialect))
         return RawBlock(
             source=path,
             index=chunk.index,
@@ -97,19 +104,7 @@ class DelimitedReader(ChunkReader):
                 data=copied, starts=offsets[:-1], stops=offsets[1:], lines=records.lines[is_sound]
             ),
             evidence=Evidence(
-                rejects=[
-                    Reject(path, int(records.lines[record]), HEADER_REPEATED)
-                    if repeats[record]
-                    else row_reject(
-                        path,
-                        data[records.starts[record] : records.stops[record]].tobytes(),
-                        records,
-                        record,
-                        self.header,
-                        self.dialect,
-                    )
-                    for record in np.flatnonzero(is_row & ~is_sound).tolist()
-                ],
+                rejects=rejects,
                 dropped={"blank line": blank_lines},
                 tallies=tally_columns(tallied),
             ),
@@ -125,11 +120,12 @@ class DelimitedReader(ChunkReader):
         )
 
 
-def _are(text: str | None, data: np.ndarray, records: Records) -> np.ndarray:
-    are_wanted = np.zeros(len(records.starts), np.bool_)
+def _are_equal(text: str | None, data: np.ndarray, records: Records) -> np.ndarray:
+    """Return whether records equal a text, bool [records]; none equals None."""
+    are_equal = np.zeros(len(records.starts), np.bool_)
     if text is not None:
         wanted = text.encode()
         for record in np.flatnonzero(records.stops - records.starts == len(wanted)).tolist():
-            start, stop = records.starts[record], records.stops[record]
-            are_wanted[record] = data[start:stop].tobytes() == wanted
-    return are_wanted
+            raw = data[records.starts[record] : records.stops[record]]
+            are_equal[record] = raw.tobytes() == wanted
+    return are_equal

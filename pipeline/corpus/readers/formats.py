@@ -49,26 +49,27 @@ _READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
 _PART_OF_DUMP = re.compile(r"-p\d+p\d+$")  # enwiki-…-pages-articles1.xml-p1p41242
 # Bytes of English text in a stored byte.
 TEXT_PER_STORED_BYTE = {None: 1.0, "gzip": 3.0, "bz2": 4.0, "zstd": 3.5}
+# Text files whose beginnings are read at first, their bytes altogether, and of each at least.
 _MOST_FILES = 64
 _MOST_BYTES = 16_000_000
 _LEAST_HEAD_BYTES = 1 << 16
 
 
 class Reader(Protocol):
-    """How a file of a format is split, and how a split becomes texts; picklable, for workers."""
+    """Splits a file of a format, and reads the texts of a split; picklable, for workers."""
 
     def resolved(self, path: str, *, is_sample: bool = False) -> Reader:
         """Decide everything that depends on the file's content.
 
         Args:
-            is_sample: whether only the beginning is wanted, so that the rest is not looked at.
+            is_sample: whether only the beginning is wanted, so that the rest is not read.
         """
 
     def splits(self, path: str, block_bytes: int) -> Iterator[Split]:
         """Cut a file into splits that workers read on their own."""
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
-        """Read the documents of a split; what cannot be read goes to the rejects."""
+        """Read the documents of a split; unreadable ones become rejects."""
 
     def whole_size(self, path: str, stored_bytes: int) -> float:
         """Estimate uncompressed bytes (Parquet: of its texts), the sum of `RawBlock.size`."""
@@ -77,9 +78,15 @@ class Reader(Protocol):
 def make_reader(
     path: str, config: CorpusSection, layouts: Mapping[str, str] = MappingProxyType({})
 ) -> Reader:
-    """Create the reader of a file; `layouts` are the known ones of plain text.
+    """Create the reader of a file.
 
-    Raises UsageError if the format is not known, or the file lacks, for instance, the column.
+    Args:
+        path: the file.
+        config: format, text column and limits.
+        layouts: known layouts of plain text files, by path.
+
+    Raises:
+        UsageError: the format is not known, or the file lacks, for instance, the column.
     """
     reader = _READERS[format_of(path, config)](path, config)
     if isinstance(reader, TextReader):
@@ -108,7 +115,8 @@ def read_file(
 def format_of(path: str, config: CorpusSection) -> str:
     """Return the format of a file, one of `CORPUS_FORMATS` other than auto.
 
-    Raises UsageError if neither name, configuration nor content (WikiExtractor's) tells it.
+    Raises:
+        UsageError: neither name, configuration nor content (WikiExtractor's) tells it.
     """
     if config.format != "auto":
         return config.format
@@ -119,20 +127,24 @@ def format_of(path: str, config: CorpusSection) -> str:
     wiki_format = format_of_wiki_file(path)
     if wiki_format:
         return wiki_format
-    if (advice := spreadsheet_advice(path)) is not None:
+    advice = spreadsheet_advice(path)
+    if advice is not None:
         raise UsageError(advice)
-    seems = format_advice(path, may_be_prose=True)
+    guess = format_advice(path, may_be_prose=True)
     choice = f"--set {config.section_name}.format={'|'.join(_READERS)}"
-    name_it = f", or name the format of all files: {choice}" if config.section_name else ""
+    or_choose = f", or name the format of all files: {choice}" if config.section_name else ""
     raise UsageError(
         f"{path}: the file name does not say the format; known endings are "
         f"{', '.join(FORMAT_OF_ENDING)}, all but .parquet also with {', '.join(COMPRESSIONS)}; "
-        f"leave it out by a glob such as '*.txt'{name_it}{seems and f' ({seems})'}"
+        f"leave it out by a glob such as '*.txt'{or_choose}{guess and f' ({guess})'}"
     )
 
 
 def look_at_text(config: CorpusSection, files: Sequence[FileInfo]) -> TextLook:
-    """Look at the beginnings of files spread over the corpus, of all if their layouts differ."""
+    """Find the layouts of text files from their beginnings.
+
+    A few files spread over the corpus are read, and all if the layouts of these differ.
+    """
     texts = [file for file in files if format_of(file.path, config) == "text"]
     places = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _MOST_FILES)).round())
     chosen = [texts[int(place)] for place in places]
@@ -157,9 +169,11 @@ def look_at_text(config: CorpusSection, files: Sequence[FileInfo]) -> TextLook:
 def _look_at_files(
     config: CorpusSection, files: Sequence[FileInfo]
 ) -> tuple[dict[str, Sketch], dict[str, bytes]]:
+    """Return sketches and beginnings of text files, by path."""
     share = _MOST_BYTES // max(len(files), 1)
     head_bytes = min(max(share, _LEAST_HEAD_BYTES), HEAD_BYTES)
-    sketches, heads = {}, {}
+    sketches: dict[str, Sketch] = {}
+    heads: dict[str, bytes] = {}
     for file in files:
         reader = make_reader(file.path, config)
         assert isinstance(reader, TextReader)

@@ -1,7 +1,7 @@
 """HTML files, a document each, and the extraction of text from web pages in processes with limits.
 
-Parsers may take any time and memory for a hostile page. A process serves many pages; one that takes
-too much memory is tried again in a new process, so that the outcome depends on the page only.
+Parsers may take any time and memory for a hostile page. A process serves many pages; a page that
+takes too much memory is tried again in a new process, so that the outcome depends only on the page.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ TOO_COSTLY = "page takes too much time or memory"
 BAD_ENCODING = "page is not in its encoding"
 BROKEN_PAGE = "page cannot be parsed"
 _REASONS = {html_process.BAD_ENCODING: BAD_ENCODING, html_process.BROKEN: BROKEN_PAGE}
+# Limits of the process, and of each page.
 _MEMORY_MEGABYTES = 1024
 _CPU_SECONDS = 10
 
@@ -37,7 +38,7 @@ Page = tuple[bytes, str]
 
 @dataclasses.dataclass(frozen=True)
 class Extracted:
-    """The text of a page; with a reason, it has none."""
+    """The text of a page, or the reason and details of a reject."""
 
     text: bytes = b""
     reason: str = ""
@@ -100,21 +101,26 @@ class _Extractor:
         while len(extracted) < len(pages):
             is_new = self._process is None
             process = self._process or self._start()
-            batch = pages[len(extracted) :][: 1 if is_new else None]
+            batch = pages[len(extracted) :]
+            if is_new:
+                batch = batch[:1]
             try:
                 self._connection.send(batch)
                 for _ in batch:
                     answer = self._connection.recv_bytes()
-                    kind, text = answer[:1], answer[1:]
+                    kind = answer[:1]
+                    text = answer[1:]
                     if kind == html_process.BROKEN and not is_new:
                         process.kill()
                         raise EOFError
-                    fault = _REASONS.get(kind)
-                    extracted.append(
-                        Extracted(b"", fault, text.decode()) if fault else Extracted(text)
-                    )
+                    reason = _REASONS.get(kind)
+                    if reason:
+                        extracted.append(Extracted(b"", reason, text.decode()))
+                    else:
+                        extracted.append(Extracted(text))
             except (EOFError, OSError):
-                # Earlier pages may have left little memory, so it is tried again in a new process.
+                # Earlier pages may have left little memory, so the page is tried again in a new
+                # process.
                 status = self.close()
                 if is_new or status == -signal.SIGPROF:
                     extracted.append(_fault(status))
@@ -145,7 +151,8 @@ class _Extractor:
 
     def close(self) -> int:
         """Wait for the end of the process, which has no more pages; return its exit status."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is None:
             return 0
         self._connection.close()
@@ -155,8 +162,9 @@ class _Extractor:
 @atexit.register
 def _end_processes() -> None:
     for (owner, _), extractors in _idle.items():
-        for extractor in extractors if owner == os.getpid() else ():
-            extractor.close()
+        if owner == os.getpid():
+            for extractor in extractors:
+                extractor.close()
 
 
 def _fault(status: int) -> Extracted:

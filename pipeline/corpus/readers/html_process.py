@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from resiliparse.parse.html import ElementNode, HTMLTree
 
 OUT_OF_MEMORY = 3  # exit status
-# How answers begin.
+# First bytes of answers.
 TEXT = b"T"
 BAD_ENCODING = b"E"
 BROKEN = b"B"
@@ -35,7 +35,7 @@ _REPLACEMENT = "\ufffd".encode()
 _LETTERS_PER_FAULT = 10  # beyond ASCII, in UTF-8 with stray bytes
 _FEWEST_LETTERS = 8  # that tell an encoding
 _PAIRS = re.compile(rb"[\x81-\xfe][\x41-\xfe]")
-_SYLLABLES = 0.9  # of the pairs: Hangul in EUC-KR
+_SYLLABLES = 0.9  # of the pairs, at least: Hangul in EUC-KR
 _SENTENCE = 15  # characters of an item that may be a sentence
 # Marks that end a sentence, before a blank or in scripts without blanks.
 _END = re.compile(
@@ -48,7 +48,8 @@ def load_extractor(name: str) -> Callable[[str], str]:
     if name == "trafilatura":
         from trafilatura import extract
 
-        # Like FineWeb, without its cache of repeated lines, by which order would matter.
+        # Like FineWeb, but without the cache of repeated lines, so that the order of pages does
+        # not matter.
         return lambda html: extract(html, favor_precision=True, include_comments=False) or ""
     from resiliparse.extract.html2text import extract_plain_text
     from resiliparse.parse.html import HTMLTree
@@ -62,12 +63,13 @@ def load_extractor(name: str) -> Callable[[str], str]:
 
 
 def _keep_lists(tree: HTMLTree) -> None:
-    """Make paragraphs of lists of sentences, which the extractor drops close to <body>.
+    """Make paragraphs of lists of sentences.
 
-    It takes any <ul> there for navigation.
+    Close to <body>, the extractor drops every <ul> as navigation.
     """
     lists = list(tree.body.query_selector_all("ul")) if tree.body else []
-    for items in [each for each in lists if _has_sentences(each)]:
+    lists_of_sentences = [items for items in lists if _has_sentences(items)]
+    for items in lists_of_sentences:
         for item in list(items.children):
             if item.tag == "li":
                 _rename(tree, item, "p")
@@ -119,7 +121,7 @@ def decode(page: bytes, charset: str) -> str:
 def _as_utf8(page: bytes) -> str | None:
     """Return the text of a page that is UTF-8 beyond ASCII, ignoring its declaration; else None.
 
-    Text in other encodings is not valid UTF-8, but by chance in a few letters.
+    Text in other encodings is valid UTF-8 only by chance, in a few letters.
     """
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(page)
     faults = text.count("\ufffd") - page.count(_REPLACEMENT)
@@ -137,6 +139,7 @@ def _is_korean(page: bytes) -> bool:
 
 
 def _encodings(page: bytes, charset: str) -> Iterator[str]:
+    """Yield the encodings to try, in the order of `decode`."""
     from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
     for mark, encoding in _MARKS.items():
@@ -145,7 +148,7 @@ def _encodings(page: bytes, charset: str) -> Iterator[str]:
             return
     meta = _META.search(page, 0, _META_BYTES)
     in_page = meta[1].decode("ascii") if meta else ""
-    if in_page.lower().startswith("utf-16"):  # no: <meta> could not have been read
+    if in_page.lower().startswith("utf-16"):  # wrong, since <meta> was read as ASCII
         in_page = "utf-8"
     encodings = [map_encoding_to_html5(name, fallback_utf8=False) for name in (charset, in_page)]
     if not any(encodings):
@@ -155,6 +158,7 @@ def _encodings(page: bytes, charset: str) -> Iterator[str]:
 
 
 def _answer(extract: Callable[[str], str], page: bytes, charset: str) -> bytes:
+    """Return a first byte (`TEXT`, `BAD_ENCODING` or `BROKEN`), and the text or the fault."""
     try:
         return TEXT + extract(decode(page, charset)).encode()
     except MemoryError:

@@ -24,7 +24,7 @@ from pipeline.corpus.raw_block import RawBlock
 from pipeline.corpus.readers.splits import Chunk, ChunkReader, DocumentOutcome, collect
 from pipeline.corpus.readers.wikiextractor import wiki_text
 
-_PEEKED_BYTES = 1 << 22
+_PEEKED_BYTES = 1 << 22  # of a file, in which its keys are checked
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +68,7 @@ class JsonlReader(ChunkReader):
         lines = chunk.data.removesuffix(b"\n").split(b"\n")
         longest = self.dialect.max_row_characters  # JSON may take many times its size
         for number, line in enumerate(lines, chunk.first_line):
-            # Bytes are at least as many as characters, which are counted in few lines only.
+            # A line has at least as many bytes as characters, so these are counted in few lines.
             if len(line) > longest and len(line.decode("utf-8", "surrogateescape")) > longest:
                 yield too_long(path, number, self.dialect)
                 continue
@@ -82,7 +82,8 @@ class JsonlReader(ChunkReader):
                 yield Reject(path, number, error.reason, error.detail)
                 continue
             for column, values in cells.items():
-                if isinstance(cell := row.get(column), str):
+                cell = row.get(column)
+                if isinstance(cell, str):
                     values.append(cell)
 
     def _text(self, row: dict[str, Any]) -> bytes:

@@ -26,7 +26,7 @@ NOT_WIKITEXT = "not wikitext"
 BROKEN_XML = "broken XML"
 BROKEN_PAGE = "broken page"
 BROKEN_WIKITEXT = "broken wikitext"
-_PEEKED_BYTES = 1 << 20
+_PEEKED_BYTES = 1 << 20  # of a dump, which hold the names of its namespaces
 _PAGE = b"<page>"
 _PAGE_END = b"</page>"
 _ROOT = re.compile(rb"<mediawiki[\s>]")
@@ -131,13 +131,13 @@ def _parse(path: str, line: int, data: bytes) -> ElementTree.Element | Reject:
     try:
         return ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
-        at, column = error.position
-        place = line + at - 1
+        error_line, column = error.position
+        place = line + error_line - 1
         try:
             data.decode("utf-8")
         except UnicodeDecodeError as bad:
             position = bad.start - data.rfind(b"\n", 0, bad.start)
             bad_line = line + data.count(b"\n", 0, bad.start)
             return Reject(path, bad_line, INVALID_UTF8, f"at byte {position}")
-        what = str(error).partition(":")[0]
-        return Reject(path, place, BROKEN_XML, f"{what} at byte {column + 1}")
+        fault = str(error).partition(":")[0]
+        return Reject(path, place, BROKEN_XML, f"{fault} at byte {column + 1}")

@@ -38,13 +38,12 @@ class ParquetReader:
         schema = parquet_schema(path, dialect, open_stored)
         check_columns(path, None, schema.names, [config.text_column])
         kind = schema.field(config.text_column).type
+        texts = [field.name for field in schema if is_text(field.type)]
         if not is_text(kind):
             raise UsageError(
                 f"{path}: column {config.text_column!r} holds {kind}, not text; columns of text: "
-                f"{', '.join(f.name for f in schema if is_text(f.type)) or 'none'} "
-                "(choose one with --text-column)"
+                f"{', '.join(texts) or 'none'} (choose one with --text-column)"
             )
-        texts = [field.name for field in schema if is_text(field.type)]
         return cls(config.text_column, dialect, tallied_columns(texts, config))
 
     def resolved(self, path: str, *, is_sample: bool = False) -> ParquetReader:
@@ -80,7 +79,8 @@ class ParquetReader:
     def whole_size(self, path: str, stored_bytes: int) -> float:
         del stored_bytes
         with open_parquet(path, open_stored) as (_, file):
-            return float(sum(self._group_bytes(file, each) for each in range(file.num_row_groups)))
+            groups = range(file.num_row_groups)
+            return float(sum(self._group_bytes(file, group) for group in groups))
 
     def _group_bytes(self, file: pq.ParquetFile, group: int) -> int:
         """Return the bytes of the column in a row group before compression, as encoded."""
@@ -105,6 +105,17 @@ class ParquetReader:
         for place in np.flatnonzero(is_long).tolist():
             is_long[place] = count_characters(data, offsets[place], offsets[place + 1]) > longest
         has_text = ~is_null & ~is_long
+        rejects = []
+        for place in np.flatnonzero(~has_text).tolist():
+            line = row + 1 + place
+            if is_null[place]:
+                rejects.append(Reject(path, line, column_is_empty(self.column)))
+            else:
+                rejects.append(too_long(path, line, self.dialect))
+        tallied = {
+            name: cells.filter(pa.array(has_text))
+            for name, cells in zip(self.tallied, others, strict=True)
+        }
         return RawBlock(
             source=path,
             index=row,
@@ -114,19 +125,6 @@ class ParquetReader:
                 stops=offsets[1:][has_text],
                 lines=np.flatnonzero(has_text) + row + 1,
             ),
-            evidence=Evidence(
-                rejects=[
-                    Reject(path, row + 1 + place, column_is_empty(self.column))
-                    if is_null[place]
-                    else too_long(path, row + 1 + place, self.dialect)
-                    for place in np.flatnonzero(~has_text).tolist()
-                ],
-                tallies=tally_columns(
-                    {
-                        name: cells.filter(pa.array(has_text))
-                        for name, cells in zip(self.tallied, others, strict=True)
-                    }
-                ),
-            ),
+            evidence=Evidence(rejects=rejects, tallies=tally_columns(tallied)),
             size=len(texts) * row_bytes,
         )

@@ -23,8 +23,8 @@ from pipeline.corpus.raw_block import RawBlock, Texts
 from pipeline.corpus.readers.bzip2 import BlockStream, read_blocks
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_HEAD_BYTES = 2_000_000  # as stored
-_STEP_BYTES = 1 << 18
+_HEAD_BYTES = 2_000_000  # of a stored file, from which its uncompressed size is estimated
+_STEP_BYTES = 1 << 18  # read at a time for that
 _MOST_SKIPPED_BYTES = 1 << 24  # of a block, which are read again for each of its splits
 # (stored file, its path, first_bit=0) -> the first bit of each block from there on, and its bytes.
 BlockReader = Callable[..., Iterator[tuple[int, bytes]]]
@@ -98,14 +98,15 @@ def collect(
     lines: list[int] = []
     rejects: list[Reject] = []
     dropped: Counter[str] = Counter()
-    for each in documents:
-        if isinstance(each, tuple):
-            lines.append(each[0])
-            texts.append(each[1])
-        elif isinstance(each, Reject):
-            rejects.append(each)
+    for outcome in documents:
+        if isinstance(outcome, tuple):
+            line, text = outcome
+            lines.append(line)
+            texts.append(text)
+        elif isinstance(outcome, Reject):
+            rejects.append(outcome)
         else:
-            dropped[each] += 1
+            dropped[outcome] += 1
     columns = {name: pa.array(values, pa.binary()) for name, values in cells.items()}
     return RawBlock(
         source=path,
@@ -138,7 +139,7 @@ class ChunkReader(abc.ABC):
 
     @abc.abstractmethod
     def read(self, path: str, chunk: Chunk) -> RawBlock:
-        """Read whole documents; what cannot be read goes to the rejects."""
+        """Read whole documents; unreadable ones become rejects."""
 
     def resolved(self, path: str, *, is_sample: bool = False) -> ChunkReader:
         """See `Reader.resolved`."""
@@ -171,9 +172,8 @@ class ChunkReader(abc.ABC):
                     if chunk.offset - offset > _MOST_SKIPPED_BYTES:
                         splits = []
                         break
-                    splits.append(
-                        dataclasses.replace(chunk.split(), block_bit=bit, block_offset=offset)
-                    )
+                    split = dataclasses.replace(chunk.split(), block_bit=bit, block_offset=offset)
+                    splits.append(split)
         yield from splits or [WHOLE_FILE]
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
@@ -218,7 +218,7 @@ class ChunkReader(abc.ABC):
     def _cut(
         self, stream: UncompressedFile | BlockStream, path: str, chunk_bytes: int
     ) -> Iterator[Chunk]:
-        """Yield chunks of whole documents, about `chunk_bytes`; cuts depend on content only."""
+        """Yield chunks of whole documents, about `chunk_bytes`; cuts depend only on content."""
         index = 0
         line = 1
         pending = stream.read(max(chunk_bytes, len(BYTE_ORDER_MARK)))

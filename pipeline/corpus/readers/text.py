@@ -33,7 +33,7 @@ from pipeline.corpus.raw_block import (
 from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, Chunk, ChunkReader
 from pipeline.corpus.readers.wikiextractor import read_wiki_documents
 
-_BLANKS = (  # what Unicode calls white space, but for line feeds
+_BLANKS = (  # Unicode's white space except line feeds
     rb"(?:[ \t\r\f\v\x1c-\x1f]|\xc2[\x85\xa0]|\xe1\x9a\x80"
     rb"|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80)*+"
 )
@@ -50,8 +50,8 @@ _BORDERS = {
     "wikiextractor": re.compile(rb"\n(?=" + WIKI_BEGIN + rb")"),
 }
 _BORDERS["paragraph_lines"] = _BORDERS["sentences"]
-_BORDER_WINDOW = 1 << 16  # bytes at the end of a chunk where a border is looked for first
-# It begins after a character, so that a run of white space is looked at once.
+_BORDER_WINDOW = 1 << 16  # bytes at the end of a chunk where a border is searched first
+# It begins after a character, so that a run of white space is searched once.
 _BLANK_LINE_INSIDE = re.compile(rb"(?<=\S)" + _BLANKS + rb"\n" + _BLANKS + rb"\n\s*+\S")
 # Beginnings of lines that begin a paragraph: items, directives of reStructuredText, rows of tables
 # in Markdown …
@@ -66,9 +66,9 @@ _NUMBERED = re.compile(
     rb"|^[ \t]*(?:@[a-z]+ |:[\w` -]{1,40}:(?: |\r?$))",
     re.MULTILINE,
 )
-HEAD_BYTES = 1 << 21
-_LINE_END_BYTES = 1 << 20
-_MOST_BYTES_WITHOUT_BLANK_LINE = 1 << 26
+HEAD_BYTES = 1 << 21  # of a file, from which its layout is found
+_LINE_END_BYTES = 1 << 20  # of a file of a known layout, in which its line ends are counted
+_MOST_BYTES_WITHOUT_BLANK_LINE = 1 << 26  # of a file: further blank lines mean nothing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +100,10 @@ class TextReader(ChunkReader):
         )
 
     def look(self, path: str, head_bytes: int = HEAD_BYTES) -> tuple[bytes, Sketch]:
+        """Return the beginning of a file, of at most `head_bytes`, and its sketch.
+
+        If it has no blank line, more of the file is searched for one.
+        """
         with UncompressedFile(path, self.dialect.encoding) as file:
             head = file.read(head_bytes)
             text = with_line_feeds(head) if has_other_line_ends(head) else head
@@ -149,16 +153,19 @@ class TextReader(ChunkReader):
 
 
 def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:
-    """Whether a blank line is between lines of a file, of which `kept` was read."""
+    """Tell whether a blank line is between lines of a file, of which `kept` was read before."""
     size = len(kept)
     while size < _MOST_BYTES_WITHOUT_BLANK_LINE:
         chunk = file.read(HEAD_BYTES)
         if not chunk:
             break
         size += len(chunk)
+        # Of the text before the chunk its last character is enough, and of the white space after
+        # it two line ends or, without any, a blank.
         text = kept.rstrip()
-        line_ends = kept.count(b"\n", len(text))
-        kept = text[-1:] + (b"\n" * min(line_ends, 2) or b" " * (len(kept) > len(text))) + chunk
+        blanks = kept[len(text) :]
+        line_ends = b"\n" * min(blanks.count(b"\n"), 2)
+        kept = text[-1:] + (line_ends or blanks[:1]) + chunk
         if _BLANK_LINE_INSIDE.search(kept):
             return True
     return False
@@ -167,10 +174,15 @@ def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:
 def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
     """Join lines up to items, headings, rows of tables, drawn lines and blank lines.
 
-    Also returns which texts are blank lines, bool [texts].
+    Args:
+        lines: raw lines.
+
+    Returns:
+        Texts, each of them lines joined by spaces, and bool [texts], which of them are blank lines.
     """
     clean = clean_lines(lines.data, lines.starts, lines.stops, has_columns=True)
-    starts, stops = clean.offsets[:-1], clean.offsets[1:] - 1
+    starts = clean.offsets[:-1]
+    stops = clean.offsets[1:] - 1
     is_blank = (clean.lengths == 0) & (clean.fault_positions < 0)
     is_border = is_blank | find_rules(clean.data, starts, stops)
     is_break = ~(is_border[:-1] | is_border[1:])
@@ -195,7 +207,7 @@ def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
 
 
 def _begin_with(pattern: re.Pattern[bytes], lines: Texts) -> np.ndarray:
-    """bool [lines]: which lines begin with a pattern."""
+    """Return whether lines begin with a pattern, bool [lines]."""
     begins_here = np.zeros(len(lines.starts), np.bool_)
     begins = np.array([match.start() for match in pattern.finditer(lines.data.data)], np.int64)
     begins_here[np.searchsorted(lines.starts, begins)] = True
@@ -203,6 +215,7 @@ def _begin_with(pattern: re.Pattern[bytes], lines: Texts) -> np.ndarray:
 
 
 def _texts_between_marks(data: bytes, first_line: int) -> Texts:
+    """Return the texts between `END_OF_TEXT`; the line of each is that of its first character."""
     texts = data.split(END_OF_TEXT)
     if not texts[-1].strip():  # the last mark ends a document, it does not begin one
         texts.pop()
@@ -213,6 +226,7 @@ def _texts_between_marks(data: bytes, first_line: int) -> Texts:
 
 
 def _join_articles(lines: Texts) -> Texts:
+    """Join lines to documents of one paragraph per line, which several blank lines separate."""
     paragraphs, is_blank = join_paragraphs(lines)
     places = np.flatnonzero(~is_blank)
     data = paragraphs.data.copy()

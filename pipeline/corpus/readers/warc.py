@@ -1,8 +1,8 @@
 """WARC files: a document per HTML page or, in WET files, per text of a page.
 
-Records are found by their lengths; after a damaged one, reading continues with the next header, and
-after damaged gzip data with the next member.
-The line of a document or reject is the number of its record in the file, from 1.
+Records are found by their lengths. After a damaged record, reading continues with the next header,
+and after damaged gzip data with the next member. The line of a document or reject is the number of
+its record in the file, from 1.
 """
 
 from __future__ import annotations
@@ -57,11 +57,12 @@ _RECORD_ENDS = (b"\r\n\r\n", b"\n\n")
 # Names of fields, which the standard allows in any case; FastWARC knows them as they are written.
 _FIELD = re.compile(rb"^(WARC|Content)((?:-[A-Za-z]+)+)(?=[ \t]*:)", re.MULTILINE | re.IGNORECASE)
 _IN_CAPITALS = {b"-id": b"-ID", b"-uri": b"-URI", b"-ip": b"-IP"}
-# How compressed and chunked bodies begin.
+# Beginnings of compressed and chunked bodies.
 _GZIP = b"\x1f\x8b"
 _CHUNK = re.compile(rb"[0-9A-Fa-f]{1,8}[ \t]*(?:;[^\r\n]*)?\r\n")
-# The beginnings of what is no HTML, though it was sent as it: documents, data, feeds.
 _TAG = re.compile(rb"<[A-Za-z!?/]")
+# Beginnings of other content that is sent as HTML: style sheets and scripts, then documents, data
+# and feeds.
 _STYLES = re.compile(
     rb"[^{}<>]{1,200}\{[^{}<>]*:[^{}<>]*\}|\s*(?:function\b|var |window\.|\(function)"
 )
@@ -74,9 +75,10 @@ _OTHER_MEDIA = re.compile(
 )
 _CODE = re.compile(rb"[{}();=]")
 _MOST_CODE = 1 / 20  # of the bytes of a body without a tag: brackets and signs of a program
-_SNIFFED_BYTES = 1 << 12
+_SNIFFED_BYTES = 1 << 12  # of a body, which show its format
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 _HTML = ("text/html", "application/xhtml+xml")
+# Pages of HTML that are extracted at a time; either limit ends a batch.
 _BATCH_BYTES = 1 << 22
 _BATCH_PAGES = 64
 
@@ -92,12 +94,12 @@ class _Page:
 
 @dataclasses.dataclass(frozen=True)
 class _Span:
-    """Where a record begins, its content begins, and it ends; `fault` if its content is damaged."""
+    """The place of a record in bytes."""
 
     begin: int
-    head: int
+    head: int  # the end of its header
     stop: int
-    fault: str = ""
+    fault: str = ""  # of its content, if that is damaged or too long
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,8 +186,10 @@ def _open(path: str) -> UncompressedFile:
 
 
 def _batches(items: Iterator[_Page | Reject | str]) -> Iterator[list[_Page | Reject | str]]:
+    """Yield pages and the outcomes between them in batches of limited size."""
     batch: list[_Page | Reject | str] = []
-    size = pages = 0
+    size = 0
+    pages = 0
     for page in items:
         batch.append(page)
         if isinstance(page, _Page):
@@ -200,7 +204,17 @@ def _batches(items: Iterator[_Page | Reject | str]) -> Iterator[list[_Page | Rej
 
 
 def _page_of(data: bytes, path: str, number: int, longest: int) -> _Page | Reject | str | None:
-    """Return the page of a record, decoded from what HTTP makes of it; None if it has none."""
+    """Return the page of a record, with HTTP's encodings undone.
+
+    Args:
+        data: the record.
+        path: the file.
+        number: of the record in the file, from 1.
+        longest: bytes of a page.
+
+    Returns:
+        A page, a reject, the reason why it is left out, or None for a record that is no page.
+    """
     from fastwarc.warc import WarcRecordType
 
     try:
@@ -239,6 +253,7 @@ def _page_of(data: bytes, path: str, number: int, longest: int) -> _Page | Rejec
 
 
 def _record_of(data: bytes) -> WarcRecord:
+    """Parse a record, with the names of its fields in the standard's spelling."""
     from fastwarc.warc import WarcRecord
 
     head = _HEAD_END.search(data)
@@ -255,7 +270,11 @@ def _field_name(name: re.Match[bytes]) -> bytes:
 
 
 def _with_http(record: WarcRecord, data: bytes) -> WarcRecord:
-    """Parse the HTTP header; the body may be decoded even if it says that it is encoded."""
+    """Parse the HTTP header, so that reading the record decodes its body.
+
+    A header may name an encoding although the body was stored decoded. So the beginning of the body
+    is checked.
+    """
     record.parse_http(auto_decode="none", quirks_mode=True)
     headers = record.http_headers
     if headers is None:
@@ -287,7 +306,7 @@ def _is_plain(body: bytes, coding: str) -> bool:
 
 
 def _may_be_html(content: bytes) -> bool:
-    """Whether a body that is sent as HTML may be it, and no other format."""
+    """Whether a body that is sent as HTML may be HTML, and no other format."""
     head = content[:_SNIFFED_BYTES]
     if head.startswith(_WIDE_MARKS):
         return True
@@ -299,7 +318,13 @@ def _may_be_html(content: bytes) -> bool:
 
 
 def _find_records(data: bytes, longest: int, *, is_end: bool) -> Iterator[_Span]:
-    """Yield the records that begin in data; the last may go on behind it unless `is_end`."""
+    """Yield the records that begin in data.
+
+    Args:
+        data: some bytes of the file.
+        longest: bytes of a record.
+        is_end: whether the last record ends with the data; otherwise it may continue.
+    """
     begin = _begin_of_record(data, 0)
     while begin < len(data):
         head, stop, fault = _measure(data, begin, longest, is_end=is_end)
@@ -315,6 +340,7 @@ def _find_records(data: bytes, longest: int, *, is_end: bool) -> Iterator[_Span]
 
 
 def _begin_of_record(data: bytes, start: int) -> int:
+    """Return where the next record begins; the end of the data without any."""
     if start == 0 and data.startswith(SIGNATURE):
         return 0
     match = _START.search(data, start)
@@ -322,13 +348,24 @@ def _begin_of_record(data: bytes, start: int) -> int:
 
 
 def _after_line_ends(data: bytes, place: int) -> int:
+    """Return the first place that has no line end."""
     match = _LINE_ENDS.match(data, place)
     assert match is not None  # it may be empty
     return match.end()
 
 
 def _measure(data: bytes, begin: int, longest: int, *, is_end: bool) -> tuple[int, int, str]:
-    """Return where a record's content begins and ends, negative if unknown, and its fault."""
+    """Find the content of a record by its length.
+
+    Args:
+        data: some bytes of the file.
+        begin: where the record begins.
+        longest: bytes of a record.
+        is_end: see `_find_records`.
+
+    Returns:
+        Where the content begins; where it ends, -1 if unknown; and a fault, "" if there is none.
+    """
     head = _HEAD_END.search(data, begin, begin + _MOST_HEAD_BYTES)
     if head is None:
         is_broken = is_end or len(data) >= begin + _MOST_HEAD_BYTES
@@ -347,5 +384,6 @@ def _measure(data: bytes, begin: int, longest: int, *, is_end: bool) -> tuple[in
     if data.startswith(_RECORD_ENDS, stop):  # and junk after it
         junk_end = _begin_of_record(data, stop)
         if DAMAGE.search(data, stop, junk_end) is None:
-            return head.end(), stop if is_end or junk_end < len(data) else -1, ""
+            is_followed = is_end or junk_end < len(data)
+            return head.end(), stop if is_followed else -1, ""
     return head.end(), -1, "not as long as its Content-Length"

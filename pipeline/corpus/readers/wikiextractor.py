@@ -51,7 +51,8 @@ def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, Evidence]:
     if end:  # a file that was cut begins with the rest of an element
         texts.append(_unescaped(before[: end.start()]))
         lines.append(first_line)
-    outside = int(bool(before[end.end() if end else 0 :].strip()))
+        before = before[end.end() :]
+    outside = 1 if before.strip() else 0
     for begin, stop in zip(begins, stops[1:], strict=True):
         end = _END.search(data, begin.end(), stop)
         outside += bool(end and data[end.end() : stop].strip())
@@ -62,13 +63,19 @@ def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, Evidence]:
             start = first.end()
         line += data.count(b"\n", place, begin.start())
         place = begin.start()
-        texts.append(_unescaped(data[start : end.start() if end else stop]))
+        text_stop = end.start() if end else stop
+        texts.append(_unescaped(data[start:text_stop]))
         lines.append(line)
     return Texts.of_rows(texts, lines), Evidence(dropped={OUTSIDE: outside})
 
 
 def wiki_text(row: dict[str, Any], text: str) -> str:
-    """Return the text of a row; what WikiExtractor wrote is without its title and plain text."""
+    """Return the text of a row; in WikiExtractor's rows, without its title and with plain `<`.
+
+    Args:
+        row: a JSON object.
+        text: the value of its text column.
+    """
     title = row.get("title")
     if not isinstance(title, str) or "curid=" not in str(row.get("url")) or "id" not in row:
         return text

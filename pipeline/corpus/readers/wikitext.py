@@ -18,7 +18,7 @@ _COMMENT = re.compile(
 # Characters read in vain that a page may cost for each of its own. Of 10,000 characters with 400
 # marks left open, evenly spread, each costs 200.
 MOST_READ_AGAIN = 200
-_ALWAYS_FREE = 100_000  # of them; short pages are quick in any case
+_ALWAYS_FREE = 100_000  # such characters; short pages are quick in any case
 _OPAQUE = frozenset(("math", "nowiki", "pre", "score", "source", "syntaxhighlight", "timeline"))
 _END_OF_OPAQUE = {name: re.compile(rf"</{name}\s*+>", re.IGNORECASE) for name in _OPAQUE}
 # Elements that may stay open.
@@ -42,15 +42,17 @@ _CLOSES = {"]]": "[[", "|}": "{|"}
 _TEMPLATE = "{{"
 _ARGUMENT = "{{{"
 _LINK = "["
+_MOST_TAG_CHARACTERS = 1000  # a longer tag counts as never closed
 _QUOTES = re.compile(r"'{2,}")
 _MAGIC_WORD = re.compile(r"__[^\W\d_]+__")
 _TABLE_LINE = re.compile(r"^[ \t]*(?:\{\||\||!.*(?:!!|\|)).*$", re.MULTILINE)
 _STRAY_BRACES = re.compile(r"\{\{[^{}\n]*$|\{\{\{?|\}\}\}?", re.MULTILINE)
 _BRACKETS = re.compile(r"\[\[(?:[^\[\]|\n]*\|)?|\]\]")
-# Marks that meet when what stood between them went, and what is left of a long run of quotes.
+# Marks that meet when the text between them is removed, and the rest of a long run of quotes.
 _MET = re.compile(r"'{2,}|\{{2,}|\}{2,}|\[{2,}|\]{2,}")
-# What stands around a hole goes with it: `(Greek: {{...}})`, `one, {{...}}, two`. Nothing is tried
-# twice in these (`++`, `(?<!`): a run of spaces or holes would take time with its square.
+# Brackets and commas around a hole are removed with it: `(Greek: {{...}})`, `one, {{...}}, two`.
+# Nothing is tried twice in these patterns (`++`, `(?<!`): the time for a run of spaces or holes
+# would grow with its square.
 _SPACES = r"[^\S\n]*+"
 _HOLLOW = rf"(?:[^\S\n]|[,;:/])*+{HOLE}(?:[^\S\n]|[,;:/]|{HOLE})*+"
 _HOLLOWS = (
@@ -80,7 +82,8 @@ def plain_text(wikitext: str, hidden_namespaces: frozenset[str], thousands: str 
     if is_too_unbalanced(wikitext):
         raise WikitextError("too much of its mark-up is never closed")
     try:
-        # Quotes for bold and italics that are not balanced would upset what stands around them.
+        # The last argument leaves quotes for bold and italics in the text: parsing unbalanced ones
+        # would upset the text around them. `_without_quotes` removes them.
         tokens = _Tokenizer().tokenize(wikitext, 0, True)
     except ParserError as error:
         raise WikitextError(str(error)) from None
@@ -98,6 +101,10 @@ def _without_comment(comment: re.Match[str]) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
+    """Yield paragraphs, each with its lines joined, and list items.
+
+    Lines without letters and digits are dropped.
+    """
     paragraph: list[str] = []
     for line in text.split("\n"):
         is_item = ITEM in line
@@ -137,7 +144,8 @@ class Balance:
 
     def cost(self) -> int:
         """Sum of the distances of unclosed marks from the end of the page."""
-        position = lost = 0
+        position = 0
+        lost = 0  # characters from links that are not closed to the ends of their lines
         while mark := _MARK.search(self._wikitext, position):
             position = mark.end()
             kind = mark.lastgroup
@@ -161,13 +169,14 @@ class Balance:
                 self._close(f"<{mark['end'].lower()}>")
             elif kind == "tail":
                 self._end_tag(mark)
-            elif mark["whole"] is None:  # goes on to some `>`
+            elif mark["whole"] is None:  # continues to some `>`
                 self._open.append((f"</{mark['tag'].lower()}", mark.start()))
             elif mark["empty"] is None:
                 position = self._begin_element(mark["tag"].lower(), mark.start(), position)
         return lost + sum(len(self._wikitext) - place for _, place in self._open)
 
     def _close(self, opened: str) -> bool:
+        """Close the last mark if it is this one; return whether it is."""
         if self._open and self._open[-1][0] == opened:
             self._open.pop()
             return True
@@ -183,12 +192,15 @@ class Balance:
                 break
 
     def _end_tag(self, mark: re.Match[str]) -> None:
+        """End the tag that is open with `>` or `/>`, unless this is inside of a quoted value."""
         if not self._open or not self._open[-1][0].startswith("</"):
             return
         name, place = self._open[-1]
-        attributes = self._wikitext[place : mark.start()] if mark.start() - place < 1000 else "'"
+        if mark.start() - place >= _MOST_TAG_CHARACTERS:
+            return
+        attributes = self._wikitext[place : mark.start()]
         if attributes.count('"') % 2 or attributes.count("'") % 2:
-            return  # inside of a quoted value
+            return
         self._open.pop()
         if mark[0] == ">":
             self._begin_element(name[2:], place, mark.end())
@@ -222,7 +234,11 @@ def without_leftovers(text: str) -> str:
 
 
 def _without_quotes(line: str) -> str:
-    """Remove the quotes of bold and italics, not apostrophes, as MediaWiki's `doQuotes` does."""
+    """Remove the quotes of bold and italics, not apostrophes, as MediaWiki's `doQuotes` does.
+
+    Two quotes are italics, three bold, and five both. Of four, the first is an apostrophe; of more
+    than five, all but the last five.
+    """
     parts = _QUOTES.split(line)
     marks = _QUOTES.findall(line)
     lengths = []
@@ -234,9 +250,13 @@ def _without_quotes(line: str) -> str:
     italics = sum(length in (2, 5) for length in lengths)
     bolds = [place for place, length in enumerate(lengths) if length == 3]
     if bold % 2 and italics % 2 and bolds:
-        # One of them is an apostrophe and two: after one letter, else a word, else a space.
+        # One mark of bold is an apostrophe and a mark of italics: the first after a word of one
+        # letter, else after a longer word, else after a space.
         def distance(place: int) -> int:
-            return 2 if parts[place].endswith(" ") else int(parts[place][-2:-1] != " ")
+            before = parts[place]
+            if before.endswith(" "):
+                return 2
+            return 0 if before[-2:-1] == " " else 1
 
         parts[min(bolds, key=distance)] += "'"
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Renders the tokens of a page: the text that shows, templates inside sentences included.
+"""Renders the tokens of a page: its visible text, with the templates inside sentences.
 
 Control characters, which XML cannot have, serve as marks in the text. Only templates without which
 sentences would have holes are rendered, named as in the English Wikipedia.
@@ -25,10 +25,10 @@ _GROUP = re.compile(r"\d{1,3}")
 _WITH_COMMAS = ("en", "simple", "ja", "ko", "th", "zh", "he")
 _RANGE_WORDS = {"-": "–", "–": "–", "and": "and", "to": "to", "or": "or", "x": "x", "by": "by"}
 ITEM = "\x01"  # before a list item
-HOLE = "\x02"  # where something went that stood inside the text
+HOLE = "\x02"  # where something was removed inside the text
 BREAK = "\n\n"
 _LISTS = toml_beside(__file__, "wikitext_tags.toml")
-_TAGS = {what: frozenset(names.split()) for what, names in _LISTS.items()}
+_TAGS = {kind: frozenset(names.split()) for kind, names in _LISTS.items()}
 _STRAY_TAG = re.compile(
     rf"</?(?:{'|'.join(sorted(frozenset.union(*_TAGS.values())))})\b[^<>\n]*>", re.IGNORECASE
 )
@@ -40,15 +40,17 @@ _FILE_NAME = re.compile(
 
 
 def _value(place: int, *, least: int = 1) -> Show:
-    """Show one of the values if there are at least so many."""
+    """Return a renderer that shows one value if there are at least `least`."""
     return lambda name, values: values[place].strip() if len(values) >= least else ""
 
 
 def _always(text: str) -> Show:
+    """Return a renderer that shows a fixed text."""
     return lambda name, values: text
 
 
 def _conversion(_: str, values: list[str]) -> str:
+    """Render `{{convert|5|to|10|km|mi}}`: numbers, and words between them, up to the first unit."""
     parts: list[str] = []
     for value in map(str.strip, values):
         if _NUMBER.fullmatch(value):
@@ -63,14 +65,16 @@ def _conversion(_: str, values: list[str]) -> str:
 def _formatted(name: str, values: list[str], *, thousands: str) -> str:
     """Render `{{formatnum:1234567.8}}`; with R without separators, with NOSEP as it is."""
     number = name[len(_FORMATNUM) :].strip()
-    how = values[0].strip().upper() if values else ""
-    if how == "R":
+    style = values[0].strip().upper() if values else ""
+    if style == "R":
         return number.replace(",", "")
     whole, _, fraction = number.partition(".")
-    if how == "NOSEP" or not whole.lstrip("-−").isdecimal():
+    digits = whole.lstrip("-−")
+    if style == "NOSEP" or not digits.isdecimal():
         return number if any(map(str.isdecimal, number)) else ""
-    start = len(whole) - len(whole.lstrip("-−"))
-    grouped = whole[:start] + thousands.join(_GROUP.findall(whole[start:][::-1]))[::-1]
+    sign = whole[: len(whole) - len(digits)]
+    # Groups are counted from the right, so the digits are reversed and back.
+    grouped = sign + thousands.join(_GROUP.findall(digits[::-1]))[::-1]
     return f"{grouped}.{fraction}" if fraction else grouped
 
 
@@ -98,7 +102,7 @@ _SHOWN: dict[str, Show] = {
 
 
 def thousands_of(language: str) -> str:
-    """Return the separator of thousands in a language; none where that is not a comma."""
+    """Return the separator of thousands in a language; "" if it is not a comma."""
     return "," if language.partition("-")[0].lower() in _WITH_COMMAS else ""
 
 
@@ -113,7 +117,7 @@ def shown_part(name: str, thousands: str) -> Show | None:
 
 
 class Renderer:
-    """Renders a page's tokens as they come: building the parser's tree takes most of its time."""
+    """Renders a page's tokens one by one, since building the parser's tree is slow."""
 
     def __init__(self, source: Iterable[Token], hidden_namespaces: frozenset[str], thousands: str):
         self._tokens = iter(source)
@@ -148,6 +152,7 @@ class Renderer:
         return "".join(parts), None
 
     def _skip(self, opening: type[Token], *closings: type[Token]) -> None:
+        """Skip the tokens up to the one that closes an opening token that was read."""
         depth = 1
         for token in self._tokens:
             depth += (type(token) is opening) - (type(token) in closings)
@@ -233,7 +238,9 @@ class Renderer:
         if end == tokens.TagCloseSelfclose:
             if is_markup and name in ("li", "dt", "dd"):
                 return ITEM
-            return BREAK if name in _TAGS["block"] else HOLE * (name in _TAGS["hidden"])
+            if name in _TAGS["block"]:
+                return BREAK
+            return HOLE if name in _TAGS["hidden"] else ""
         if name in _TAGS["hidden"]:
             self._skip(tokens.TagOpenOpen, tokens.TagCloseClose, tokens.TagCloseSelfclose)
             return BREAK if name == "table" else HOLE
