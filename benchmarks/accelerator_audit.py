@@ -1,4 +1,4 @@
-"""Audits on any CPU what a GPU would run: steps are traced and compiled as for a GPU, without one.
+"""Audits the programs of a GPU on any CPU: steps are traced and compiled as for a GPU.
 
     python benchmarks/accelerator_audit.py [--size base] [--layers 2] [--lengths 128 512]
     python benchmarks/accelerator_audit.py --size tiny --vocab-size 500 --lengths 16 --tokens 256
@@ -10,9 +10,9 @@ Prints for pretraining (128 and 512 tokens), fine-tuning, evaluation and scoring
 - operations among them for which the host waits for the GPU;
 - the ten largest results of the program that XLA makes, without weights and moments. It is the one
   for CPUs, read as a GPU would run it: products of 16 bits stay that (CPUs convert to float32), and
-  what only a sum reads is computed inside of it. GPUs fuse more: these are upper bounds;
-- passes over memory of a layer (kernels) and the bytes that they move, by the same program; what
-  XLA makes of it for an H100 is in gpu_program_audit.py;
+  values that only a sum reads are computed inside of it. GPUs fuse more: these are upper bounds;
+- passes over memory of a layer (kernels) and the bytes that they move, by the same program;
+  gpu_program_audit.py has the program that XLA makes for an H100;
 - bytes that the update of a weight reads and writes, by the same program;
 - shapes of the batches of an epoch, each of which XLA compiles once.
 """
@@ -49,7 +49,7 @@ from bert_tf.xla.step_programs import STEPS_PER_PROGRAM
 
 # They run no kernel: names of tensors, or inputs and outputs of functions.
 _FREE = {"Const", "Identity", "IdentityN", "NoOp", "Placeholder", "_Arg", "_Retval"}
-# Their result decides on the host about what happens next, or has a size that only data tells.
+# Their result decides on the host about the next operation, or has a size known from data only.
 _SYNCHRONIZING = {"Assert", "EagerPyFunc", "If", "Print", "PyFunc", "StringFormat", "Unique"}
 _SYNCHRONIZING |= {"UniqueV2", "Where"}
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
@@ -158,7 +158,7 @@ def update_bytes(program: list[Instruction]) -> int:
 
 
 def _updates(program: list[Instruction]) -> set[str]:
-    """Names of the operations that make what the program returns."""
+    """Names of the operations that make the results of the program."""
     by_name = {each.name: each for each in program}
     root = program[-1]
     found = set()

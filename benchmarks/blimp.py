@@ -56,7 +56,7 @@ _TIE = 1e-9  # nats: sums of the same terms in another order differ by less
 
 
 class Pair(NamedTuple):
-    """A pair, and what it tests."""
+    """A pair, and the phenomenon that it tests."""
 
     phenomenon: str
     file: str

@@ -77,7 +77,7 @@ def time_job(inputs: list[str], vocab: str, folder: Path, **values: Any) -> floa
 
 
 def time_rules(inputs: list[str], vocab: str, folder: Path) -> Iterator[tuple[str, float]]:
-    """Return the megabytes per CPU second of each single rule, with what it measures."""
+    """Return the megabytes per CPU second of each single rule, measuring included."""
     config = config_of(inputs, vocab, folder, curation=ALL["curation"], languages=ALL["languages"])
     rules = DocumentRules.from_config(config)
     sample = read_sample(config, match_files(config.input))

@@ -1,4 +1,4 @@
-"""What `--exclude` finds of planted texts, what it takes of clean ones, and how fast it is.
+"""Recall of `--exclude` on planted texts, its false alarms on clean ones, and its speed.
 
     python benchmarks/decontamination.py CORPUS [CORPUS ...] --exclude FILE [FILE ...]
         [--megabytes 100] [--seed 1] [--shown 5]
@@ -13,7 +13,7 @@ letter case and with other punctuation:
 - inside: in the middle of a sentence, without punctuation around it.
 
 Printed are, by file and length of the texts, how many planted documents are dropped; the clean
-documents that are dropped, with examples of what they share; and megabytes per second of processor
+documents that are dropped, with examples of the shared text; and megabytes per second of processor
 time, of making blocks without `--exclude`, and of `--exclude` by itself.
 """
 

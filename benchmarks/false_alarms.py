@@ -1,4 +1,4 @@
-"""False alarms of the detectors of what was read, on files that are known to be sound.
+"""False alarms of the detectors of reading faults, on files that are known to be sound.
 
     python benchmarks/false_alarms.py PLAN.json [--rows 200]
 
@@ -108,13 +108,13 @@ def parts_of_corpus(path: Path, rows: int) -> Iterator[bytes]:
 
 
 def corpus_findings(path: Path, options: dict[str, Any]) -> dict[str, str]:
-    """Read a file as a corpus, and return what detectors say, by their names."""
+    """Read a file as a corpus, and return the findings of detectors by their names."""
     config = PreprocessConfig(input=(str(path),), vocab="v", output="o", **options)
     return dict(understand_corpus(config, match_files([str(path)])).findings)
 
 
 def findings_of(task: str, path: Path, options: dict[str, Any]) -> dict[str, str]:
-    """Read a file as training rows, and return what detectors say, by their names."""
+    """Read a file as training rows, and return the findings of detectors by their names."""
     required = {"task": task, "train": str(path), "init": "none", "output": "none"}
     config = finetune_config({**required, **options})
     try:

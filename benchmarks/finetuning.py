@@ -7,9 +7,9 @@ DATA is a folder with the data sets of `finetuning_data.py`. Both sides have the
 hyperparameters and batches of similar lengths: ours is `bert-pipeline finetune` with default
 settings, the Trainer runs in the precisions named. The sides take turns; for times, the machine
 should have no other work, and `--metrics-only` keeps none where it has. Prints a row per run, then
-means, standard deviations and ratios. `train` is the time of the training steps and what compiles
-them, `step_ms` that of a step after the first ten, `job` that of the whole process, `cpu` its
-processor time. With `--results` every run is kept in that file and not repeated.
+means, standard deviations and ratios. `train` is the time of the training steps and their
+compilation, `step_ms` that of a step after the first ten, `job` that of the whole process, `cpu`
+its processor time. With `--results` every run is kept in that file and not repeated.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--sides", nargs="+", default=[_OURS, "bfloat16", "float32"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--metrics-only", action="store_true", help="keep no times")
-    parser.add_argument("--results", type=Path, help="JSON lines; what is there is not repeated")
+    parser.add_argument("--results", type=Path, help="JSON lines; runs in it are not repeated")
     return parser.parse_args()
 
 

@@ -25,7 +25,7 @@ class DataSet:
         task: of `bert-pipeline finetune`.
         train, eval: files.
         metric: in metrics.jsonl, of the evaluation rows.
-        scale: what the metric is multiplied by to be in points of 100.
+        scale: factor from the metric to points of 100.
         rows: training rows (0: all).
     """
 

@@ -5,8 +5,9 @@
 SETTINGS is a JSON text with the settings of a data set (`DataSet` in finetuning_data.py), `init`,
 `seed`, `precision` ("float32" or "bfloat16") and `answer`, the file that a JSON object is written
 to: seconds of training, milliseconds of a step after the first ten, and the metric or, for
-questions, the answers. With `record`, the file for what finetuning_huggingface_recording.py keeps
-of every step. Needs torch, transformers, accelerate and, for tagging, seqeval.
+questions, the answers. With `record`, the file for the steps that
+finetuning_huggingface_recording.py keeps. Needs torch, transformers, accelerate and, for tagging,
+seqeval.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from transformers import Trainer
 
 
 class RecordingTrainer(Trainer):
-    """Keeps what every step gets and gives, and the head it started with.
+    """Keeps the inputs and results of every step, and the head at the start.
 
     Arguments as of `Trainer`, which has to log every step.
     """

@@ -49,7 +49,7 @@ class QuestionAnswering:
     def _spans(
         self, window: int, start: np.ndarray, end: np.ndarray, context: str
     ) -> list[tuple[float, str]]:
-        """Scores and texts of the likeliest spans of a window."""
+        """Scores and texts of the most probable spans of a window."""
         places = self._windows["offset_mapping"][window]
         is_context = np.array([part == 1 for part in self._windows.sequence_ids(window)])
         first, last = (np.argsort(-logits[: len(places)])[:_N_BEST] for logits in (start, end))

@@ -7,7 +7,7 @@ The Trainer runs as in finetuning.py and keeps its batches, learning rates and t
 new head; ours then trains from the same weights on these batches, with dropout of other seeds. Both
 compute in bfloat16. What differs is dropout: the mean difference of losses over all steps is 0 but
 for chance, and the metrics after training are close. Other `--head-scales` than 1 multiply the
-weights that the head starts with, for what these do. For tasks that put one label on a text or a
+weights that the head starts with, to show their effect. For tasks that put one label on a text or a
 token.
 """
 
@@ -67,7 +67,7 @@ class LabelLoss:
 
 
 def recorded(data: DataSet, init: str, seed: int, python: str, folder: Path) -> Any:
-    """Return what a run of the Trainer got and gave."""
+    """Return the inputs and results of a run of the Trainer."""
     path = folder / "records.npz"
     settings = dataclasses.asdict(data)
     settings |= {"init": init, "seed": seed, "precision": "bfloat16", "record": str(path)}

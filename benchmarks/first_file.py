@@ -12,7 +12,7 @@ the test metric of
 - `trainer`: HuggingFace's Trainer with its defaults (3 epochs, batches of 8, 5e-5). It learns from
   all rows of the file; `finetune` holds a part of them out to select the epoch,
 
-beside what predicting the most frequent label reaches. Nothing else should run at the same time
+beside the accuracy of predicting the most frequent label. Nothing else should run at the same time
 where the seconds matter. With `--results` every run is kept in that file and not repeated.
 """
 

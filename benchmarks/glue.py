@@ -125,7 +125,7 @@ def glue_metrics(task: GlueTask, measured: Mapping[str, Any]) -> dict[str, float
     """GLUE's metrics of a task, in points of 100.
 
     Args:
-        task: what was measured.
+        task: name of the task.
         measured: metrics and details, as `metrics.json` has them.
     """
     values = {

@@ -61,7 +61,7 @@ def _columns(text: str) -> int:
 
 
 class Writer:
-    """Writes documents in a language; what it writes depends on the seed only."""
+    """Writes documents in a language, which depend on the seed only."""
 
     def __init__(self, language: str, seed: str):
         with (FOLDER / "languages.toml").open("rb") as file:
@@ -81,7 +81,7 @@ class Writer:
         return self.begun(_SLOT.sub(lambda slot: slots[slot[0]], text))
 
     def begun(self, text: str) -> str:
-        """Return a text as the beginning of a sentence; Georgian has capitals that nobody uses."""
+        """Return a text as the beginning of a sentence; texts in Georgian have no capitals."""
         return text if self.language == "Georgian" else text[:1].upper() + text[1:]
 
     def paragraph(self, fewest: int = 3, most: int = 6) -> Paragraph:
@@ -175,7 +175,7 @@ class Writer:
         ]
 
     def sentences(self, document: Document) -> list[str]:
-        """Return what a splitter is to find; Thai has no marks, so its paragraphs stay whole."""
+        """Return the right sentences; Thai has no marks, so its paragraphs stay whole."""
         if self.marks:
             return [sentence for paragraph in document for sentence in paragraph]
         return [self.plain(paragraph) for paragraph in document]

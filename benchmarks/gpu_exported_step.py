@@ -10,7 +10,7 @@ fine-tuning and scoring at 384 as for a GPU (gpu_exported_programs.py), and writ
 `run` needs only NumPy, jax and jaxlib, and for the other side a Python with torch and
 transformers. It measures ours, then transformers with `torch.compile` and cuDNN's attention, with
 `torch.compile`, and as it is, on the same batches; each line goes to FOLDER/results.jsonl as soon
-as it is known. It ends after `--minutes`; the same command again measures what is missing. XLA
+as it is known. It ends after `--minutes`; the same command again measures the rest. XLA
 there is another version than TensorFlow's, so figures are close to those of `train`, not equal.
 
 `report` prints sequences per second and the ratio to the best of the three of PyTorch.
@@ -46,7 +46,7 @@ _BEST_TFLOPS = 989.0  # dense bfloat16 of an H100 SXM, by its datasheet
 
 
 def export(options: argparse.Namespace) -> None:
-    """Write programs, and what PyTorch needs to know about the same work."""
+    """Write programs, and a description of the same work for PyTorch."""
     from gpu_exported_programs import export_variants, sized, works
 
     kinds: dict[str, Any] = {}
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
                 for rival in RIVALS:
                     _run_rival(options, size, described[size], rival, ends - time.monotonic())
     if time.monotonic() > ends:
-        print("time is over; the same command measures what is missing")
+        print("time is over; the same command measures the rest")
     report(options)
 
 
@@ -97,7 +97,7 @@ def _run_ours(options: argparse.Namespace, size: str, form: str, seconds: float)
 def _run_rival(
     options: argparse.Namespace, size: str, described: dict[str, Any], rival: str, seconds: float
 ) -> None:
-    """Measure what is missing of a side of PyTorch; a side that fails costs only itself."""
+    """Measure the missing results of a side of PyTorch; a side that fails costs only itself."""
     missing = [
         each
         for each in described["work"]
@@ -159,7 +159,7 @@ def time_ours(options: argparse.Namespace) -> None:
 def module_text(file: Path) -> str:
     """Read a program as StableHLO.
 
-    XLA writes copies of what it returns as `mhlo.copy`, which plugins for GPUs do not read; a
+    XLA writes copies of its results as `mhlo.copy`, which plugins for GPUs do not read; a
     reshape to the same shape is the same.
     """
     from jax._src.lib import xla_client

@@ -1,4 +1,4 @@
-"""Compiles exported steps for an H100, without one, and prints what a layer costs there.
+"""Compiles exported steps for an H100, without one, and prints the cost of a layer there.
 
     python benchmarks/gpu_exported_step.py export FOLDER --sizes base --layers 2 3 \\
         --kinds pretraining --forms plain fused "fused, no dropout"

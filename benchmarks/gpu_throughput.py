@@ -6,16 +6,16 @@
 
 Four kinds of work on random words, rows that are full: pretraining at lengths 128 and 512,
 fine-tuning a classifier at 384, and scoring with it. Ours are `bert-pipeline train`, `finetune` and
-`score` as users run them; speed is what they log, the median of the second half of the lines. Those
+`score` as users run them; speed is the median of the second half of their log lines. Those
 of PyTorch (gpu_throughput_pytorch.py) are steps on one batch that is on the card already, in
 bfloat16 by autocast, with dropout and fused AdamW; scoring is a forward pass of bfloat16 weights.
 
 Prints sequences per second, the fraction of two peaks, by the model's operations without padding,
 and the memory of the card at its highest. One peak is 989 TFLOP/s, dense bfloat16 of an H100 SXM by
-its datasheet; the other what a large matrix product reaches there, which is known if PyTorch runs.
+its datasheet; the other is that of a large matrix product there, which is known if PyTorch runs.
 
-Each result is written to `--results` as soon as it is known. The same command again measures what
-is missing there, so that a full run, about half an hour, can be divided: `--sides` names some.
+Each result is written to `--results` as soon as it is known. The same command again measures the
+rest, so that a full run, about half an hour, can be divided: `--sides` names some.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Results:
 
     Args:
         path: of the file.
-        settings: of the benchmark; lines of others are left alone.
+        settings: of the benchmark; lines of other settings stay.
     """
 
     def __init__(self, path: Path, **settings: object):

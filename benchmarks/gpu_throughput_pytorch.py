@@ -4,7 +4,7 @@
 
 SIDE is `sdpa` for the model as its users run it, `sdpa-compile` under `torch.compile`, or
 `sdpa-compile-cudnn` with cuDNN's attention there, which has no dropout of attention, as ours. Needs
-torch and transformers; for what it prints and reads see side.py.
+torch and transformers; for its input and output see side.py.
 """
 
 from __future__ import annotations

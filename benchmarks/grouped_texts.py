@@ -4,8 +4,8 @@
 
 Theirs tokenizes and cuts into blocks of 128 tokens, the first part of the work; ours is all of
 `preprocess`: sentences, pairs, masks, records, one pass (dupe factor 1). Both run as whole commands
-on two processes, in turns, over more and over fewer megabytes; the difference takes out what
-starting up costs.
+on two processes, in turns, over more and over fewer megabytes; the difference leaves
+the time of starting up out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> None:
             for size in options.megabytes:
                 text = folder / f"{number}-{size}.txt"
                 end = content.index(b"\n", int(size * 1e6))
-                # A line of its own, since `datasets` keeps what it has seen before.
+                # A line of its own, since `datasets` keeps files that it has seen before.
                 text.write_bytes(b"Round %d begins here.\n" % number + content[:end])
                 output = folder / f"ours-{number}-{size}"
                 ours, _ = timed(our_command(text, vocab, output, options.processes))

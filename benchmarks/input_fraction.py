@@ -11,7 +11,7 @@ again and again, which costs no input. Printed are, for padded and for packed ro
 - wait: the fraction of the steps' time spent waiting for tf.data's iterator, from the
   trace (events of IteratorGetNext, those that overlap counted once);
 - slower: how much more time a step takes than on the repeated batch (median against median),
-  which includes what the input's threads take from the step's processors.
+  which includes the time that the input's threads take from the step's processors.
 
 `--profiles` keeps the traces, for TensorBoard's profile plugin.
 """

@@ -70,7 +70,7 @@ def _letters(text: str) -> str:
 
 
 def borders(texts: Iterable[str]) -> Counter[Border]:
-    """Return where texts end: the letters before and after, which white space leaves alone."""
+    """Return where texts end: the letters before and after, as white space may change."""
     plain = [each for each in map(_letters, texts) if each]
     following = [*plain[1:], ""]
     return Counter(
@@ -86,7 +86,7 @@ def f1(found: Counter[Border], wanted: Counter[Border]) -> float:
 
 
 def score_case(case: Case) -> Score:
-    """Read a case and compare it with what is right."""
+    """Read a case and compare it with the right answer."""
     with tempfile.TemporaryDirectory() as folder:
         layout, documents = read_case(case, Path(folder))
     found = borders(" ".join(each) for each in documents)

@@ -48,7 +48,7 @@ def write_corpus(path: Path, documents: int) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, float]:
-    """Make the records, and return what was measured."""
+    """Make the records, and return the measures."""
     output = Path(options.output).absolute()
     work = output / "work"
     shutil.rmtree(output, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""N-gram models of the text of pretraining records: the baseline of what counting can learn.
+"""N-gram models of the text of pretraining records: the baseline that counting reaches.
 
 Interpolated Kneser-Ney smoothing with one discount for each order (Chen and Goodman 1999, "An
 Empirical Study of Smoothing Techniques for Language Modeling", section 3), over the word pieces of
-the records, so that the model reads what a masked LM of the same records reads:
+the records, so that the model reads the same tokens as a masked LM of these records:
 
     p(w | u v) = max(c(u v w) - D, 0) / c(u v) + D N(u v) / c(u v) p(w | v)
 
@@ -11,7 +11,7 @@ the number of different words after; D = n1 / (n1 + 2 n2), of the numbers of n-g
 twice (1/2 if none was seen once). Below single words everything is as likely (1 / vocabulary).
 
 Each order is two sorted arrays: n-grams as numbers in base V, and their counts. An n-gram's history
-is its number divided by V, and what remains without its first word is the rest by V ** (n - 1);
+is its number divided by V, and the n-gram without its first word is the rest by V ** (n - 1);
 so everything is a few calls of NumPy.
 """
 

@@ -1,4 +1,4 @@
-"""Loss curves of float32 and of bfloat16 side by side, and what another seed would change.
+"""Loss curves of float32 and of bfloat16 side by side, and the effect of another seed.
 
     python benchmarks/precision_curve.py DATA [--size tiny] [--steps 500] [--batch-size 32]
         [--every 50] [--seed 1] [--other-seed 2] [--runs FOLDER]
@@ -7,8 +7,8 @@ DATA is an output of `bert-pipeline preprocess` with eval shards. The `train` jo
 in float32 and in bfloat16 from the same seed, so with the same initial weights, batches and dropout
 masks, and in float32 from another seed. Prints the masked-LM loss on the held-out records and the
 mean over the training batches since the line before, every so many steps; then the largest
-difference of each run from the first. What bfloat16 changes is noise if it is no more than what
-another seed changes. `--runs` keeps the run directories.
+difference of each run from the first. The effect of bfloat16 is noise if it is no larger than that
+of another seed. `--runs` keeps the run directories.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def print_differences(curves: dict[str, dict[str, Curve]]) -> None:
             largest[name] = differences[step]
             print(f"{title}: {name} differs by {largest[name]:.4f} at most, at step {step}")
         rounding, noise = largest.values()
-        print(f"{title}: that is {rounding / noise:.2f} of what another seed changes")
+        print(f"{title}: that is {rounding / noise:.2f} of the effect of another seed")
 
 
 def main() -> None:

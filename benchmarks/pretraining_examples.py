@@ -7,7 +7,7 @@
 Both get the same first megabytes of the same text (one sentence per line, blank lines between
 documents) and run as whole processes, in turns; a text shorter than that is repeated with its
 sentences shuffled. Rates are given for the whole command, and for the whole command less one over
-fewer megabytes, which takes out what starting up costs. Afterwards the examples of the smaller run
+fewer megabytes, which leaves starting up out. Afterwards the examples of the smaller run
 are read and their statistics printed side by side: ours as mean and standard deviation over
 `--seeds` seeds, which is the sampling error that the reference's numbers have too (short sequences
 are drawn per document, so it is larger than the number of examples suggests).
@@ -85,7 +85,7 @@ def their_command(
 
 
 def statistics(path: Path) -> dict[str, float]:
-    """Return what the records of a file are like."""
+    """Return statistics of the records of a file."""
     records = tf.data.TFRecordDataset(str(path)).batch(10_000)
     parts = [tf.io.parse_example(batch, feature_spec(LENGTH, PREDICTIONS)) for batch in records]
     features = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

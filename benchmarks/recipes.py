@@ -5,7 +5,7 @@
         --recipe configs/train/one-hour-bert.yaml DATA_BERT
         [--glue GLUE] [--blimp BLiMP.zip --sample 100] [--peer-python PATH]
 
-DATA is what `bert-pipeline preprocess` makes with the recipe's own `preprocess` section; all need
+DATA is the output of `bert-pipeline preprocess` with the recipe's `preprocess` section; all need
 one vocabulary and eval shards. Each recipe and seed is pretrained by `bert-pipeline train` for the
 minutes. A recipe with a masking schedule needs its number of steps in advance: it follows from the
 speed at the end of a trial of 200 steps. The masked-LM loss is measured on the eval records of

@@ -2,7 +2,7 @@
 
     python benchmarks/scoring_memory.py [--rows 10000 1000000] [--output scored.csv]
 
-The engine answers at once, so what is measured is reading, blocks, Beam and writing. Each size runs
+The engine answers at once, so this measures reading, blocks, Beam and writing. Each size runs
 in a process of its own, whose peak memory is printed. Rows have 20 words, dates and quotes.
 """
 

@@ -1,7 +1,7 @@
 """A side of a benchmark: a process of its own that works when it is its turn.
 
 Protocol: the process prints "ready" after compiling; then each line on stdin is a turn, which may
-contain what to do, and it answers with a line of JSON. Everything else it prints is skipped.
+name the work, and it answers with a line of JSON. Everything else it prints is skipped.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ step (forward and backward pass, AdamW, dropout on) on a random batch without pa
 other load on the machine falls on all of them; the first steps of a turn are not counted, since
 systems take memory from processes that wait. Ours is `TrainingStep` as `train` runs it, logging
 included. PyTorch runs in the interpreter that `--torch-python` names and is left out without one.
-The last side multiplies the matrices of a forward pass: what the machine gives at best.
+The last side multiplies the matrices of a forward pass: the best that the machine can do.
 
 What a side prints and reads: benchmarks/side.py.
 """

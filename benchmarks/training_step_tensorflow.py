@@ -146,7 +146,7 @@ def matmul_turn(settings: dict) -> dict[str, float]:
 
 
 def make_turn(side: str, settings: dict) -> Turn:
-    """Return what a side does when it is its turn."""
+    """Return the function that a side runs when it is its turn."""
     if side == "matmul":
         return lambda: matmul_turn(settings)
     work: dict[str, float] = {}

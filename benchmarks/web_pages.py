@@ -57,7 +57,7 @@ def main() -> None:
 def _measured(
     read: Callable[[str, str], Iterator[int]], path: str, extractor: str
 ) -> tuple[float, list[int]]:
-    list(read(path, extractor))  # what is imported and compiled once
+    list(read(path, extractor))  # imports and compiles
     html_pages._end_processes()
     before = _cpu_seconds()
     sizes = list(read(path, extractor))

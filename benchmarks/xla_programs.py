@@ -11,7 +11,7 @@ _ITEM_BYTES |= {"s64": 8, "u64": 8, "f64": 8}
 _INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.-]+) = (.+?) ([\w-]+)\((.*)$")
 _ARRAY = re.compile(r"\b(\w+)\[([\d,]*)\]")
 _NAME = re.compile(r"%([\w.-]+)")
-# They move nothing: names for parts of what others made.
+# They move nothing, and only name parts of other results.
 UNMADE = {"parameter", "tuple", "get-tuple-element", "constant", "bitcast", "while"}
 
 
@@ -44,7 +44,7 @@ def main_computation(text: str) -> list[Instruction]:
 
 
 def moved_bytes(program: list[Instruction]) -> tuple[int, int]:
-    """Kernels of a program, and bytes of what they read and write.
+    """Kernels of a program, and the bytes that they read and write.
 
     A kernel that reads a part of a tensor counts as if it read all of it.
     """
