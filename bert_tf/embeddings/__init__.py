@@ -1,1 +1,1 @@
-"""Texts to vectors: how a model's vectors are made, and the engine that makes them."""
+"""Texts to vectors: the settings of a model's vectors, and the engine that makes them."""

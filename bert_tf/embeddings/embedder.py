@@ -132,10 +132,12 @@ class Embedder:
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         place = np.array([numbers[text] for text in texts], np.int64)
         repeats = np.bincount(place, minlength=len(numbers))
-        read = prepared_texts(
+        prepared = prepared_texts(
             list(numbers), prompt=self.settings.prompt, lowercase=self.settings.lowercase_texts
         )
-        tokens = tokenize_rows(self.tokenizer, read, max_seq_length=self.settings.max_seq_length)
+        tokens = tokenize_rows(
+            self.tokenizer, prepared, max_seq_length=self.settings.max_seq_length
+        )
         vectors: list[np.ndarray] = [np.empty(0, np.float32)] * len(numbers)
         batching = Batching(
             pad_id=self.tokenizer.pad_id,

@@ -32,7 +32,7 @@ class ChosenEngine:
     Attributes:
         entry: the engine.
         precision: one of its precisions.
-        allows_drift: whether it may score though its probe rows have other scores.
+        allows_drift: whether it may score although its probe rows score differently here.
     """
 
     entry: EngineEntry
@@ -88,24 +88,24 @@ def possible_engines(
         precisions = [FLOAT32]
     if precision != AUTO:
         precisions = [precision]
-    names = [
-        ChosenEngine(entry=entry, precision=each)
-        for each in precisions
+    candidates = [
+        ChosenEngine(entry=entry, precision=possible)
+        for possible in precisions
         for entry in entries
-        if each in entry.precisions_of(Path(folder))
+        if possible in entry.precisions_of(Path(folder))
     ]
     able = [entry.name for entry in entries if INT8 in entry.precisions]
-    if not names and precision == INT8 and able:
+    if not candidates and precision == INT8 and able:
         raise UsageError(
             f"--precision int8: {folder} has no graph of 8-bit integers for {' or '.join(able)}; "
             "make one with bert-pipeline export --format FORMAT --precision int8 --calibrate ROWS"
         )
-    if not names:
+    if not candidates:
         raise UsageError(
             f"--precision {precision}: not with {' or '.join(entry.name for entry in entries)}, "
             f"which supports {entries[0].precisions[0]}; take that, or another --engine"
         )
-    return names
+    return candidates
 
 
 def _half_of_gpu() -> str:
@@ -121,6 +121,7 @@ def trial_candidates(engines: Sequence[ChosenEngine]) -> list[ChosenEngine]:
     Skips float32 if the engine has a faster precision, and TensorFlow, which starts slowly, if
     others can run the model.
     """
+    # The fastest precision of an engine comes first, and in reversed order it is assigned last.
     fastest = {chosen.entry.name: chosen for chosen in reversed(engines)}
     tried = [chosen for chosen in engines if fastest[chosen.entry.name] is chosen]
     return [chosen for chosen in tried if chosen.entry.takes_token_ids] or tried[:1]

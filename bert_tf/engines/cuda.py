@@ -52,8 +52,8 @@ def load(folder: Path, *, threads: int | None, precision: str) -> CudaEngine:
         try:
             return {name: values.numpy() for name, values in forward(batch).items()}
         except tf.errors.InvalidArgumentError as error:
-            said = str(error).partition("\n")[0]
-            raise InputError(f"{folder}: {said}; export the model again") from None
+            first_line = str(error).partition("\n")[0]
+            raise InputError(f"{folder}: {first_line}; export the model again") from None
 
     return CudaEngine(folder, run)
 

@@ -126,8 +126,8 @@ class CallingEngine:
         for name in self.input_names:
             encode = encoded_lists if name in self.list_inputs else encoded_texts
             encoded[name] = encode(columns[name])
-        firsts, numbers = distinct_rows(list(encoded.values()))
-        rows_of = np.bincount(numbers, minlength=len(firsts))
+        firsts, kinds = distinct_rows(list(encoded.values()))
+        repeats = np.bincount(kinds, minlength=len(firsts))
         encoded = {name: texts[firsts] for name, texts in encoded.items()}
         parts: list[dict[str, np.ndarray]] = []
         sizes = row_bytes(list(encoded.values()))
@@ -147,9 +147,11 @@ class CallingEngine:
             check_finite(outputs, self.path)
             parts.append(outputs)
             if on_rows is not None:
-                on_rows(int(rows_of[chosen].sum()))
-        place = np.argsort(np.concatenate(calls), kind="stable")[numbers]
-        return {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
+                on_rows(int(repeats[chosen].sum()))
+        # Where each distinct row stands in the joined results of the calls, then for every row.
+        place_of_kind = np.argsort(np.concatenate(calls), kind="stable")
+        places = place_of_kind[kinds]
+        return {name: np.concatenate([part[name] for part in parts])[places] for name in parts[0]}
 
 
 def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -88,7 +88,7 @@ class Predictor:
     engine_name: str
     engine: Engine | None
     declared: ServedTaskDeclaration
-    task: Mapping[str, Any]  # content of its `task.json`
+    task: Mapping[str, Any]
 
     @property
     def columns(self) -> dict[str, str | list[str]]:
@@ -149,7 +149,7 @@ class Predictor:
             names = [field.name for field in self.declared.predictions]
             names += [] if probabilities is None else [probabilities.name]
             if predicted_rows:
-                names = list(predicted_rows[0])  # of words, a tag for each besides
+                names = list(predicted_rows[0])  # rows of words have one more column, their tags
             return {name: [row[name] for row in predicted_rows] for name in names}
         return self._predict(rows, probabilities, batch_tokens)
 
@@ -180,11 +180,16 @@ class Predictor:
     def _predict(
         self, rows: Sequence[Row], probabilities: RowProbabilities | None, batch_tokens: int
     ) -> list[dict[str, Any]]:
-        listed = {number: self._words(row) for number, row in enumerate(rows)}
-        words = {number: each for number, each in listed.items() if each}
-        if words:
-            rows = [self._as_text(words[n]) if n in words else row for n, row in enumerate(rows)]
-        inputs = self._inputs(rows)
+        words: dict[int, list[str]] = {}
+        texts: list[Row] = []
+        for number, row in enumerate(rows):
+            words_of_row = self._words(row)
+            if words_of_row:
+                words[number] = words_of_row
+                texts.append(self._as_text(words_of_row))
+            else:
+                texts.append(row)
+        inputs = self._inputs(texts)
         assert self.engine is not None
         predicted = self.engine.predict(inputs, batch_tokens=batch_tokens)
         predicted_rows = prediction_rows(self.declared.predictions, predicted)
@@ -241,21 +246,23 @@ class Predictor:
     def _values(
         self, row: Row, columns: Mapping[str, str | list[str]], number: int
     ) -> dict[str, Any]:
+        """Return the value of each input in a row; optional ones may be missing: empty texts."""
         place = f"rows[{number}]"
         if isinstance(row, Mapping):
-            return {
-                name: ""
-                if name in self._optional and row.get(str(column), row.get(name)) is None
-                else _value(row, name, column, place)
-                for name, column in columns.items()
-            }
+            values = {}
+            for name, column in columns.items():
+                is_missing = row.get(str(column), row.get(name)) is None
+                if is_missing and name in self._optional:
+                    values[name] = ""
+                else:
+                    values[name] = _value(row, name, column, place)
+            return values
         if not isinstance(row, str):
             raise UsageError(
                 f"{place}: is neither a text nor a mapping from column to value: {row!r:.60}"
             )
-        if len(columns) > len(self._optional) + 1 or not all(
-            isinstance(each, str) for each in columns.values()
-        ):
+        has_lists = not all(isinstance(column, str) for column in columns.values())
+        if has_lists or len(columns) > len(self._optional) + 1:
             raise UsageError(
                 f"{place}: is a text, but the model reads {' and '.join(columns)}; give "
                 "a mapping with a value for each"
@@ -273,9 +280,9 @@ def _unpredictable(number: int, fault: Fault) -> UsageError:
 def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: str) -> Any:
     """Return the value of an input: a text, or a list of texts from one or several columns."""
     names = [column] if isinstance(column, str) else column
-    if not all(each in row for each in columns_of_texts(names)[0]):
+    if not all(needed in row for needed in columns_of_texts(names)[0]):
         names = [name]
-    values = [_python_value(row.get(each)) for each in names]
+    values = [_python_value(row.get(key)) for key in names]
     optional = 0 if isinstance(column, str) else len(columns_of_texts(names)[1])
     while optional and _is_missing(values[-1]):  # a row with fewer texts than columns
         values.pop()

@@ -1,9 +1,9 @@
-"""Probe rows: the same model gives the same scores on another machine, or says that it does not.
+"""Probe rows: a check that a model gives the same scores on another machine.
 
 `export` computes the scores of 32 rows of made-up texts and stores both in the model's folder. An
 engine computes them again whenever it loads the model, in every worker, and scores nothing if they
-differ by more than the engine may: another processor, another release of a library, or 8-bit
-products that overflow where VNNI is missing, can do that without a word.
+differ by more than its tolerance. Otherwise another processor, another release of a library, or
+8-bit products that overflow where VNNI is missing would change scores silently.
 """
 
 from __future__ import annotations
@@ -29,26 +29,32 @@ if TYPE_CHECKING:
 PROBES = "probes.json"
 NUMBER = 32
 VERSION = 1
-# Largest difference of a score from that of the export, by precision: what docs/engines.md says
-# engines differ by, and room for a value as large as 10. Those of int8 are of the int8 graph where
-# it was made; what saturates without VNNI differs by tenths.
+# Largest difference of a score from that of the export, by precision: the differences of engines in
+# docs/engines.md, with room for a value as large as 10. int8 is compared with the int8 graph on the
+# machine that made it; products that saturate without VNNI differ by tenths.
 TOLERANCES = {FLOAT32: 1e-3, BFLOAT16: 0.05, FLOAT16: 0.05, INT8: 0.05}
 _LONGEST = 48  # words of a probe text
-_WORDS = 2000  # entries of the vocabulary, evenly spread, to make texts of
+_WORDS = 2000  # about as many entries of the vocabulary, evenly spread, are used
+_SEED = 32
 
 
 def probe_texts(vocab: Sequence[str]) -> list[str]:
-    """Make texts of 1 to 48 words of the vocabulary: no text of anybody's, the same every time."""
+    """Make texts of 1 to 48 random words of the vocabulary, the same ones every time.
+
+    They contain no text of a user. Short ones are more frequent, as their lengths are spread
+    geometrically.
+    """
     whole = [
         entry for entry in vocab if entry.isalpha() and not entry.startswith((CONTINUATION, "["))
     ] or ["a"]
     words = whole[:: max(1, len(whole) // _WORDS)]
-    random = np.random.Generator(np.random.PCG64(32))
-    lengths = np.unique(np.geomspace(1, _LONGEST, NUMBER).astype(np.int64), return_counts=True)
-    return [
-        " ".join(words[place] for place in random.integers(0, len(words), length).tolist())
-        for length in np.repeat(*lengths).tolist()
-    ]
+    random = np.random.Generator(np.random.PCG64(_SEED))
+    lengths = np.geomspace(1, _LONGEST, NUMBER).astype(np.int64)
+    texts = []
+    for length in lengths.tolist():
+        places = random.integers(0, len(words), length).tolist()
+        texts.append(" ".join(words[place] for place in places))
+    return texts
 
 
 def scores_of(predicted: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -109,7 +115,8 @@ def check_probes(
         return
     try:
         document = read_json_object(path)
-        rows, known = document["rows"], document["scores"]
+        rows = document["rows"]
+        known = document["scores"]
         # Scores of int8 are those of its own graph, once there are any; others are near float32.
         expected = known.get(INT8, {}) if precision == INT8 else known[FLOAT32]
     except KeyError as error:

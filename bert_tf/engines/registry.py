@@ -72,7 +72,9 @@ class EngineEntry(Entry):
     def precisions_of(self, folder: Path) -> tuple[str, ...]:
         """Return the precisions in which it can run a model."""
         has_int8 = self.int8_file is not None and (folder / self.int8_file).is_file()
-        return tuple(each for each in self.precisions if each != INT8 or has_int8)
+        if has_int8:
+            return self.precisions
+        return tuple(precision for precision in self.precisions if precision != INT8)
 
     def fault(self, folder: Path) -> str | None:
         """Return why it cannot run a model whose files it can load; None if it can."""
@@ -108,10 +110,8 @@ class EngineEntry(Entry):
             precision: one of its precisions.
             allows_drift: whether other scores are only a warning.
         """
-        from bert_tf.engines.probes import (
-            PROBES,
-            check_probes,
-        )  # NumPy, which `--help` does without
+        # It loads NumPy, which `--help` does not need.
+        from bert_tf.engines.probes import PROBES, check_probes
 
         check_is_exported(folder)
         if not is_checked:

@@ -92,11 +92,12 @@ class TokenIdsEngine(CallingEngine):
     def _reduced(
         self, rows: HostRows, batch_tokens: int, on_tokens: Callable[[int, int], None] | None
     ) -> dict[str, np.ndarray]:
-        """Run the graph over all sequences, and reduce its outputs to what the task needs."""
+        """Run the graph over all sequences, and reduce its outputs by the task's `reduce`."""
         sequences = rows.sequences
-        more = rows.inputs
+        more_inputs = rows.inputs
         if not len(sequences):
-            return self._task.reduce(rows, np.zeros(0, np.int64), self._outputs_of_none(more))
+            outputs = self._outputs_of_none(more_inputs)
+            return self._task.reduce(rows, np.zeros(0, np.int64), outputs)
         lengths = np.diff(sequences.offsets)
         batching = Batching(
             pad_id=self._tokenizer.pad_id,
@@ -109,7 +110,7 @@ class TokenIdsEngine(CallingEngine):
         parts = []
         for chosen in batches:
             inputs = sequences.padded(chosen, **batching.padding(lengths[chosen]))
-            for name, values in more.items():
+            for name, values in more_inputs.items():
                 shape = (len(inputs["input_mask"]), *values.shape[1:])
                 inputs[name] = np.zeros(shape, values.dtype)
                 inputs[name][: len(chosen)] = values[chosen]
@@ -127,15 +128,15 @@ class TokenIdsEngine(CallingEngine):
         except self._faults as error:
             raise _damaged(self.path, error) from None
         if {len(values) for values in outputs.values()} != {len(inputs["input_mask"])}:
-            raise _damaged(self.path, ValueError("outputs of other rows"))
+            raise _damaged(self.path, ValueError("its outputs have another number of rows"))
         check_finite(outputs, self.path)
         return outputs
 
-    def _outputs_of_none(self, more: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def _outputs_of_none(self, more_inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return outputs [0, …]: those of a sequence of padding, cut."""
         padding = np.zeros((1, LENGTH_MULTIPLE), np.int64)
         inputs = dict.fromkeys(IDS_INPUTS, padding)
-        inputs |= {name: np.zeros((1, *values.shape[1:])) for name, values in more.items()}
+        inputs |= {name: np.zeros((1, *values.shape[1:])) for name, values in more_inputs.items()}
         return {name: values[:0] for name, values in self._outputs(inputs).items()}
 
 
@@ -179,8 +180,10 @@ def graph_of(
 
 
 def _damaged(path: Path, error: Exception) -> InputError:
-    said = str(error).strip().rpartition("\n")[2]
-    return InputError(f"{path}: damaged or not of bert-pipeline ({said}); export the model again")
+    last_line = str(error).strip().rpartition("\n")[2]
+    return InputError(
+        f"{path}: damaged or not of bert-pipeline ({last_line}); export the model again"
+    )
 
 
 def checked_outputs(inputs: Collection[str], outputs: Iterable[Collection[str]]) -> list[str]:

@@ -29,9 +29,9 @@ class GraphFormat(HuggingFaceFormat):
         call: Python expression that runs this `model` on `inputs`.
     """
 
-    library: ClassVar[str]  # runs the graph
-    runner: ClassVar[str]  # Python that loads the graph
-    call: ClassVar[str]  # Python that runs this `model` on `inputs`
+    library: ClassVar[str]
+    runner: ClassVar[str]
+    call: ClassVar[str]
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
         graph = trained_graph(trained)

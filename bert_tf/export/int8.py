@@ -52,9 +52,9 @@ class Int8Comparison:
 
     @property
     def drop(self) -> float:
-        """How much worse int8 is; negative if it is better."""
-        values = self.float32, self.int8
-        before, after = (rank({self.metric: value}, self.metric)[0] for value in values)
+        """The amount by which int8 is worse; negative if it is better."""
+        before, _ = rank({self.metric: self.float32}, self.metric)
+        after, _ = rank({self.metric: self.int8}, self.metric)
         return before - after
 
     def check(self, max_drop: float) -> None:
@@ -101,7 +101,8 @@ def add_int8_graph(
 
     Args:
         rows: to measure on; `CALIBRATION_ROWS` of them, from all over the file, calibrate it.
-        metric: None, or one that engines do not measure, for the task's first.
+        metric: the metric to compare; the task's first one instead of None, or of a metric that
+            engines do not measure.
     """
     engine = int8_engine(entry)
     written = cast("QuantizableFormat", entry.load())
@@ -114,7 +115,8 @@ def add_int8_graph(
     written.write_int8(folder, exact.graph_inputs(calibration))
     quantized = engine.load(folder, is_checked=True, precision=INT8)
     console.progress(Advance(f"measuring float32 and int8 on {count:,} rows"))
-    before, after = (task.measure(rows, each.predict(texts)).metrics for each in (exact, quantized))
+    before = task.measure(rows, exact.predict(texts)).metrics
+    after = task.measure(rows, quantized.predict(texts)).metrics
     if metric not in before:
         metric = task.declaration.options.metrics[0]
     return Int8Comparison(

@@ -64,8 +64,12 @@ class SentenceTransformersFormat:
             task=None,
             recipe=recipe,
         )
-        left_out = "The model's head is left out; vectors are made of the encoder's states."
-        return ([left_out] if trained.has_head else []) + ([RAW_CLS] if recipe.is_raw_cls else [])
+        notes = []
+        if trained.has_head:
+            notes.append("The model's head is left out; vectors are made of the encoder's states.")
+        if recipe.is_raw_cls:
+            notes.append(RAW_CLS)
+        return notes
 
     def loading(self, card: TaskCard, *, lowercase: bool) -> list[str]:
         return _in_python(

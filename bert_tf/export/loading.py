@@ -37,7 +37,7 @@ class TrainedModel:
         task: its task; None for a pretrained model that gives vectors.
         model: the Keras model, float32.
         tokenizer: its tokenizer.
-        pooling, normalize: for formats that state them; None for what the model's folder says.
+        pooling, normalize: for formats that state them; None for those of the model's folder.
     """
 
     directory: ModelDirectory
@@ -86,8 +86,8 @@ def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> Model
 def load_trained_model(directory: ModelDirectory) -> TrainedModel:
     """Build the model of a directory with its weights.
 
-    What the task does with the outputs of the head is moved into its weights if that is possible
-    (see `ServedTask.folded_into`), so that all libraries predict alike.
+    Factors that the task applies to the head's outputs are moved into the head's weights if that is
+    possible (see `ServedTask.folded_into`), so that all libraries predict alike.
 
     Raises:
         UsageError: the task or its head is missing.
@@ -123,7 +123,8 @@ def unread_heads(trained: TrainedModel) -> list[str]:
 
 def _pretrained_model(directory: ModelDirectory) -> Any:
     """Return the model, with heads and pooler if there are weights for them."""
-    tensors, config = directory.tensors, directory.config
+    tensors = directory.tensors
+    config = directory.config
     has_pooler = _POOLER in tensors
     if all(name in tensors for name in _MASKED_LM):
         if has_pooler and _NEXT_SENTENCE in tensors:

@@ -145,7 +145,7 @@ def _data_section(manifest: dict[str, Any]) -> str:
     inputs = manifest.get("inputs", [])
     if not inputs:
         return ""
-    rows = ((_input_name(each), each["bytes"], f"`{each['sha256'][:16]}…`") for each in inputs)
+    rows = ((_input_name(entry), entry["bytes"], f"`{entry['sha256'][:16]}…`") for entry in inputs)
     lines = ["## Data", *markdown_table(("made from", "bytes", "SHA-256"), rows)]
     for entry in inputs:
         if entry.get("key") == "teacher":
@@ -252,10 +252,13 @@ def hub_metadata(
 def _base_model(manifest: Mapping[str, Any], source: Path) -> str | None:
     """Return the Hub's id of the weights that a run started from, or that are exported."""
     inputs = manifest.get("inputs", [])
-    starts = [each["path"] for each in inputs if each.get("key") in ("init", "source")]
-    parts = (part for path in map(Path, starts or [source]) for part in path.parts)
-    match = next(filter(None, map(_CACHE_FOLDER.fullmatch, parts)), None)
-    return None if match is None else "/".join(filter(None, match.groups()))
+    starts = [entry["path"] for entry in inputs if entry.get("key") in ("init", "source")]
+    for path in starts or [source]:
+        for part in Path(path).parts:
+            match = _CACHE_FOLDER.fullmatch(part)
+            if match is not None:
+                return "/".join(filter(None, match.groups()))
+    return None
 
 
 def _model_index(
@@ -282,9 +285,9 @@ def _model_index(
 def _evaluation_data(manifest: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Yield files that may hold the evaluation rows of a run, the most likely first."""
     for key in ("eval", "train", "data"):
-        for each in manifest.get("inputs", []):
-            if each.get("key", "").partition("[")[0] == key:
-                name = Path(each["path"]).name
+        for entry in manifest.get("inputs", []):
+            if entry.get("key", "").partition("[")[0] == key:
+                name = Path(entry["path"]).name
                 yield {
                     "type": _LOADERS.get(table_format_by_name(name) or "", "text"),
                     "name": name if key == "eval" else f"{name} (held out)",

@@ -104,7 +104,8 @@ class TextEmbedder(TextModule):
             attention_mask=batch["input_mask"],
             training=False,
         )
-        sequence, mask = encoded["sequence_output"], batch["input_mask"]
+        sequence = encoded["sequence_output"]
+        mask = batch["input_mask"]
         outputs = {
             "sequence_output": sequence,
             "mean_embedding": pool_tokens(sequence, mask, "mean"),
@@ -212,7 +213,8 @@ def _example_ids(card: TaskCard) -> list[Any]:
 
 
 def _like(ids: list[Any], value: int) -> list[Any]:
-    return [_like(each, value) if isinstance(each, list) else value for each in ids]
+    """Return lists of the same shape that hold a single value."""
+    return [_like(item, value) if isinstance(item, list) else value for item in ids]
 
 
 def _serving_notes(folder: Path) -> list[str]:
@@ -304,10 +306,9 @@ def ids_difference(module: TextModule, signature: Any) -> float:
         "input_mask": mask,
         "input_type_ids": np.where(mask, numbers % module.model.config.type_vocab_size, 0),
     }
-    batch = {
-        name: tf.constant((values if module.ids_rank == 2 else values[None]).astype(np.int32))
-        for name, values in rows.items()
-    }
+    if module.ids_rank > 2:  # one row, whose sequences these are
+        rows = {name: values[None] for name, values in rows.items()}
+    batch = {name: tf.constant(values.astype(np.int32)) for name, values in rows.items()}
     return _largest(signature(**batch), module.head_outputs(batch))
 
 
@@ -315,9 +316,10 @@ def _largest(got: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
     """Return the largest difference, relative to numbers above 1, of which float32 rounds more."""
     differences = []
     for name, values in expected.items():
-        one = np.asarray(got[name]).clip(_LOWEST)
-        two = np.asarray(values).clip(_LOWEST)
-        differences.append((np.abs(one - two) / np.maximum(np.abs(two), 1)).max())
+        result = np.asarray(got[name]).clip(_LOWEST)
+        reference = np.asarray(values).clip(_LOWEST)
+        scale = np.maximum(np.abs(reference), 1)
+        differences.append((np.abs(result - reference) / scale).max())
     return float(np.max(differences))
 
 

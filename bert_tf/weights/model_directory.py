@@ -114,7 +114,8 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     if not (inner / CONFIG).is_file():
         raise UsageError(f"{folder}: {_why_no_model(folder)}")
     check_sums(inner, _FILES.__contains__)
-    outer, files = JsonFolder(folder), JsonFolder(inner)
+    outer = JsonFolder(folder)
+    files = JsonFolder(inner)
     document = bert_document(inner / CONFIG, files[CONFIG])
     vocabulary = folder_vocabulary(files, vocab_size=document.config.vocab_size)
     tensors = FolderTensors(inner)

@@ -53,18 +53,18 @@ _HEAD_VARIABLES = {
 
 def departures(config: BertConfig, library: str) -> list[str]:
     """Return the differences of a library's BERT from the model, a sentence each."""
-    paths = []
+    notes = []
     if config.hidden_act == "gelu":
-        paths.append(
+        notes.append(
             f"the model has the exact GELU, {library} its tanh approximation; "
             "outputs will differ slightly"
         )
     if config.layer_norm_eps != _LAYER_NORM_EPS:
-        paths.append(
+        notes.append(
             f"the model's layer_norm_eps is {config.layer_norm_eps:g}, {library} has "
             f"{_LAYER_NORM_EPS:g}; outputs will differ slightly"
         )
-    return paths
+    return notes
 
 
 def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:

@@ -37,7 +37,7 @@ _ENCRYPTED = 1  # bit of the flags of a member
 
 
 def _holds_tensors(value: object) -> bool:
-    return isinstance(value, dict) and any(isinstance(each, Tensor) for each in value.values())
+    return isinstance(value, dict) and any(isinstance(item, Tensor) for item in value.values())
 
 
 class PyTorchFile:
@@ -132,7 +132,7 @@ class PyTorchFile:
                 )
             raise UsageError(
                 f"{self._path}: a checkpoint with {keys}; its tensors are in {nested!r}; save "
-                f"these alone: torch.save(torch.load(path)[{nested!r}], path)"
+                f"only these: torch.save(torch.load(path)[{nested!r}], path)"
             )
         return state
 

@@ -27,7 +27,7 @@ _SETFIT_FILES = ("model_head.pkl", "config_setfit.json")
 _POOLING_FOLDER = "1_Pooling"
 _POOLING = f"{_POOLING_FOLDER}/config.json"
 _PREFIX = "pooling_mode_"
-# Modes of pooling, and what follows the prefix in their keys.
+# Modes of pooling, and the ends of their keys, after the prefix.
 _MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
 _TYPES = "sentence_transformers.models"
 RECIPE_FILES = frozenset((MODULES, _LENGTH, _SETTINGS, _POOLING))
@@ -143,7 +143,7 @@ def write_recipe(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> 
 def _read_modules(folder: Path) -> list[dict[str, Any]]:
     path = folder / MODULES
     modules = read_json(path)
-    if not isinstance(modules, list) or not all(isinstance(each, dict) for each in modules):
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
         raise InputError(f"{path}: damaged; expected a JSON list of modules")
     if not modules:
         raise InputError(f"{path}: lists no module; expected Transformer and Pooling")
@@ -159,7 +159,8 @@ def _read_pooling(path: Path) -> str:
         chosen = [mode for mode in modes if content[_PREFIX + mode] is True]
     else:
         chosen = mode if isinstance(mode, list) else [mode]
-    known = {key: name for name, mode in _MODES.items() for key in (name, mode)}
+    # Release 6 names a mode directly; older ones by the end of its key.
+    known = {mode: mode for mode in _MODES} | {key: mode for mode, key in _MODES.items()}
     if len(chosen) != 1 or chosen[0] not in known:
         raise UsageError(
             f"{path}: pools by {', '.join(map(str, chosen)) or 'nothing'}; expected one of "

@@ -169,7 +169,8 @@ class FolderTensors(Mapping[str, np.ndarray]):
                 self._add(PyTorchFile(path))
         copy, own = _TIED_BIASES
         if own not in self._readers and copy in self._readers:  # as transformers, which ties them
-            self._readers[own], self._shapes[own] = self._readers[copy], self._shapes[copy]
+            self._readers[own] = self._readers[copy]
+            self._shapes[own] = self._shapes[copy]
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._readers[name]().astype(np.float32)
@@ -286,10 +287,7 @@ def describe_folder(folder: Path) -> str:
                 return f"holds {name}, {other['kind']}; {other['step']}"
     for name in files:
         if match := _VARIANT.fullmatch(name):
-            return (
-                f"holds {name}, the weights of a variant; rename it to {match[1]}.{match[3]}, "
-                "whatever its type"
-            )
+            return f"holds {name}, the weights of a variant; rename it to {match[1]}.{match[3]}"
         if _SHARD.search(name):
             index = _SHARD.sub(r"\1.index.json", name)
             return f"holds {name}, a part of the weights, but no {index}, which lists them; add it"
