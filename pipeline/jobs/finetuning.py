@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import gc
-import re
-import shutil
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +12,7 @@ import keras
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.base.files import remove, replacing_directory, replacing_file
-from bert_tf.base.wording import quantity, shown_setting
+from bert_tf.base.files import remove
 from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
@@ -33,8 +28,15 @@ from bert_tf.tasks.profile.texts import joined_texts
 from bert_tf.tasks.running.doubts import compared, learning_doubts, not_improved
 from bert_tf.tasks.running.finetuning import FinetuningResult, finetune
 from bert_tf.tasks.running.finetuning_rows import LEAST_HELD_OUT, Truncation
-from bert_tf.training.best_model import PERFECT, rank
+from bert_tf.training.best_model import PERFECT
 from bert_tf.training.distribution import is_chief_process
+from pipeline.jobs.finetuning_series import (
+    SeriesRun,
+    combinations,
+    named_settings,
+    record_series,
+    run_folder,
+)
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     check_inputs_exist,
@@ -48,14 +50,7 @@ from pipeline.jobs.task_reports import (
 from pipeline.outputs.choices import open_keys, with_kept_choices
 from pipeline.outputs.job import JobRecord, run_job
 from pipeline.outputs.job_spec import JobSpec, RunOptions
-from pipeline.outputs.manifest import rejects_path
 from pipeline.proposal.finetuning import preview_finetuning
-from pipeline.report.document import REPORT
-
-# Files of the best run that its series has too, so that it can be used like a run.
-_FILES_OF_BEST = ("metrics.jsonl", "metrics.json", "predictions.jsonl", REPORT, "vocab.txt")
-_KEYS_OF_BEST = ("task", "best_model", "stopped_early", "eval_rows", "baseline")
-_UNSAFE = re.compile(r"[^\w.,=+-]")
 
 
 def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
@@ -261,63 +256,13 @@ def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str
     return {**totals, "rejected": count_reasons(rejects), **each}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SeriesRun:
-    """A run of a series.
-
-    Attributes:
-        settings: values of the grid by key.
-        path: of its run directory.
-    """
-
-    settings: dict[str, Any]
-    seed: int
-    path: Path
-    manifest: dict[str, Any]
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """Return the metrics of its best epoch."""
-        best = self.manifest["metrics"]["best"]
-        return {name: value for name, value in best.items() if name != "step"}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Combination:
-    """The runs with the same settings.
-
-    Attributes:
-        settings: values of the grid by key.
-        runs: a run per seed.
-    """
-
-    settings: dict[str, Any]
-    runs: tuple[SeriesRun, ...]
-
-    def mean(self) -> dict[str, float]:
-        return {name: statistics.fmean(values) for name, values in self._values().items()}
-
-    def deviation(self) -> dict[str, float | None]:
-        """Return the standard deviation of each metric over the seeds, with n - 1.
-
-        It is None for a single seed.
-        """
-        return {
-            name: statistics.stdev(values) if len(values) > 1 else None
-            for name, values in self._values().items()
-        }
-
-    def _values(self) -> dict[str, list[float]]:
-        return {name: [run.metrics[name] for run in self.runs] for name in _common(self.runs)}
-
-
 def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRecord) -> None:
     """Train unfinished runs, and keep the best run of the settings with the best mean."""
     runs = config.runs()
     finished = []
     for number, (settings, single) in enumerate(runs, start=1):
-        path = _folder(config, settings, single.seed)
-        named = _named({**settings, "seed": single.seed})
+        path = run_folder(config, settings, single.seed)
+        named = named_settings({**settings, "seed": single.seed})
         options.console.info(f"run {number} of {len(runs)}: {named}")
         with record.stage(path.relative_to(config.output).as_posix()):
             manifest = run(
@@ -331,130 +276,5 @@ def _finetune_series(config: FinetuneConfig, options: RunOptions, record: JobRec
         # Else graphs and variables of all runs stay in memory until the last one ends.
         keras.backend.clear_session()
         gc.collect()
-    _record_series(record, config, combinations(finished))
-
-
-def combinations(runs: Sequence[SeriesRun]) -> list[Combination]:
-    """Group runs by their settings, in the order of their first run."""
-    grouped: dict[str, list[SeriesRun]] = {}
-    for run in runs:
-        grouped.setdefault(_named(run.settings), []).append(run)
-    return [Combination(settings=each[0].settings, runs=tuple(each)) for each in grouped.values()]
-
-
-def best_of(combinations: Sequence[Combination], metric: str) -> tuple[Combination, SeriesRun]:
-    """Return the settings with the best mean, and the best run with them; ties keep the order.
-
-    Args:
-        combinations: at least one.
-        metric: that decides.
-    """
-    # Compared by the mean over seeds: the best single run of many is often luck.
-    chosen = max(combinations, key=lambda each: rank(each.mean(), metric))
-    return chosen, max(chosen.runs, key=lambda run: rank(run.metrics, metric))
-
-
-def series_table(combinations: Sequence[Combination], names: Sequence[str]) -> list[str]:
-    """Format mean and deviation of metrics by settings, a line each, with a heading.
-
-    Args:
-        combinations: settings and their runs.
-        names: of the metrics.
-    """
-    cells = [["settings", "seeds", *names]]
-    for each in combinations:
-        mean, deviation = each.mean(), each.deviation()
-        rows = [
-            f"{mean[name]:.4f}" + ("" if deviation[name] is None else f" ± {deviation[name]:.4f}")
-            for name in names
-        ]
-        cells.append([_named(each.settings) or "as given", str(len(each.runs)), *rows])
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    return [
-        "  "
-        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    ]
-
-
-def _record_series(
-    record: JobRecord, config: FinetuneConfig, combinations: list[Combination]
-) -> None:
-    output = Path(config.output)
-    chosen, best = best_of(combinations, config.selection_metric)
-    runs = [run for each in combinations for run in each.runs]
-    with replacing_directory(output / "best") as aside:
-        shutil.copytree(best.path / "best", aside, dirs_exist_ok=True)
-    for name in _FILES_OF_BEST:
-        with replacing_file(output / name) as aside:
-            shutil.copyfile(best.path / name, aside)
-    with replacing_file(rejects_path(output)) as aside:
-        shutil.copyfile(rejects_path(best.path), aside)
-    names = [name for name in (*config.metrics, "loss") if name in chosen.mean()]
-    _write_runs(output / "runs.csv", runs)
-    _log_series(record.console, combinations, names)
-    record.counts = {**best.manifest["counts"], "runs": len(runs)}
-    record.metrics = {
-        **best.manifest["metrics"],
-        "mean": chosen.mean(),
-        "deviation": chosen.deviation(),
-    }
-    record.extra = {
-        **{key: best.manifest[key] for key in _KEYS_OF_BEST if key in best.manifest},
-        "best_run": best.path.relative_to(output).as_posix(),
-        "runs": [
-            {
-                "path": run.path.relative_to(output).as_posix(),
-                "settings": run.settings,
-                "seed": run.seed,
-                "metrics": run.metrics,
-            }
-            for run in runs
-        ],
-    }
-    record.made = [
-        (
-            str(output / "best"),
-            f"the best of {quantity(len(runs), 'run')} by {config.selection_metric}: "
-            f"{_named({**best.settings, 'seed': best.seed})}",
-        ),
-        (str(output / "runs.csv"), "settings, seed and metrics of every run"),
-    ]
-    baseline = best.manifest.get("baseline")
-    _suggest(config, record, is_useful=baseline is None or baseline["is_better"])
-
-
-def _log_series(
-    console: Console, combinations: Sequence[Combination], names: Sequence[str]
-) -> None:
-    if len(combinations) == 1:
-        for run in combinations[0].runs:
-            measured = "  ".join(f"{name} {run.metrics[name]:.4f}" for name in names)
-            console.info(f"  seed {run.seed}: {measured}")
-    console.info("mean over the seeds, ± standard deviation:")
-    console.info(*series_table(combinations, names))
-
-
-def _write_runs(path: Path, runs: Sequence[SeriesRun]) -> None:
-    names = _common(runs)
-    with replacing_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
-        rows = csv.writer(stream, lineterminator="\n")
-        rows.writerow([*runs[0].settings, "seed", *names])
-        for run in runs:
-            values = [run.metrics[name] for name in names]
-            rows.writerow([*map(shown_setting, run.settings.values()), run.seed, *values])
-
-
-def _common(runs: Sequence[SeriesRun]) -> list[str]:
-    """Return the metrics that all runs have."""
-    return [name for name in runs[0].metrics if all(name in run.metrics for run in runs)]
-
-
-def _folder(config: FinetuneConfig, settings: dict[str, Any], seed: int) -> Path:
-    # Folders are named by their settings, so that a changed grid finds its finished runs again.
-    grid = ",".join(f"{key}={shown_setting(value)}" for key, value in settings.items())
-    return Path(config.output) / _UNSAFE.sub("_", grid) / f"seed-{seed}"
-
-
-def _named(settings: dict[str, Any]) -> str:
-    return ", ".join(f"{key} {shown_setting(value)}" for key, value in settings.items())
+    is_useful = record_series(record, config, combinations(finished))
+    _suggest(config, record, is_useful=is_useful)

@@ -18,7 +18,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
 from bert_tf.tasks.registry import finetune_config
 from pipeline.jobs import exporting, finetuning
-from pipeline.jobs.finetuning import SeriesRun, best_of, combinations, series_table
+from pipeline.jobs.finetuning_series import SeriesRun, best_of, combinations, series_table
 from pipeline.outputs.job_spec import RunOptions
 
 WORDS = ["good", "bad", "film", "red", "blue"]
