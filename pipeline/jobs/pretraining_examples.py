@@ -61,13 +61,13 @@ from pipeline.examples.transforms import (
     read_example_counts,
     read_shard_hashes,
 )
-from pipeline.jobs.health import MOST_UNKNOWN, examine, refuse_unknown
 from pipeline.outputs.job import JobRecord, run_job
 from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import JOB_FILES, check_files, package_versions, rejects_path
 from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.report.corpus.data_card import DATA_CARD, data_card
 from pipeline.report.corpus.evidence import LENGTHS, rules_in_manifest, tallies_in_manifest
+from pipeline.report.corpus.health import MOST_UNKNOWN, examine, refuse_unknown
 from pipeline.report.corpus.language import understand_corpus
 from pipeline.report.corpus.sample import read_sample
 from pipeline.vocabulary.casing import with_casing

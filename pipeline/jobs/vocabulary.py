@@ -45,12 +45,12 @@ from pipeline.corpus.report import (
     report_corpus_lines,
     write_lists,
 )
-from pipeline.jobs.health import examine
 from pipeline.outputs.job import JobRecord, run_job
 from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import check_files, rejects_path
 from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.proposal.config_text import option_words
+from pipeline.report.corpus.health import examine
 from pipeline.report.corpus.language import understand_corpus
 from pipeline.vocabulary.casing import with_casing
 from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts

@@ -7,7 +7,7 @@ import pytest
 from bert_tf.base.errors import InputError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, VocabConfig
-from pipeline.jobs.health import examine, refuse_unknown
+from pipeline.report.corpus.health import examine, refuse_unknown
 
 # Of a book: 55% random next sentences and 70% of the examples cut are ordinary.
 GOOD = {
