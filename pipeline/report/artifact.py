@@ -31,12 +31,13 @@ from bert_tf.training.metrics_log import read_metrics
 from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path
 
 Fact = tuple[str, str]
-_INPUTS_SHOWN = 3
+_INPUTS_SHOWN = 3  # of each config key
 _TABLES_SHOWN = 3
-_NAMES_SHOWN = 10
-_FILES_SHOWN = 5
-# Read in about a second, so that a look at terabytes of records stays a look.
+_NAMES_SHOWN = 10  # of artifacts to inspect instead
+_FILES_SHOWN = 5  # that have changed
+# Read in about a second, so that inspecting terabytes of records takes no longer.
 LARGEST_BYTES_HASHED = 256_000_000
+_LEAST_RANGE = 1e-12  # of losses that are all equal, to divide by
 
 
 def loss_curve_lines(metrics_path: Path, *, width: int = 60, height: int = 10) -> list[str]:
@@ -50,32 +51,29 @@ def loss_curve_lines(metrics_path: Path, *, width: int = 60, height: int = 10) -
     Returns:
         The lines, or none with fewer than two train losses.
     """
-    points = {
-        split: np.array(
-            [
-                (line["step"], line["loss"])
-                for line in read_metrics(metrics_path)
-                if line["split"] == split and "loss" in line
-            ],
-            dtype=float,
-        ).reshape(-1, 2)
-        for split in ("train", "eval")
-    }
+    lines_with_loss = [line for line in read_metrics(metrics_path) if "loss" in line]
+    points = {}
+    for split in ("train", "eval"):
+        of_split = [line for line in lines_with_loss if line["split"] == split]
+        pairs = [(line["step"], line["loss"]) for line in of_split]
+        points[split] = np.array(pairs, dtype=float).reshape(-1, 2)
     if len(points["train"]) < 2:
         return []
     both = np.concatenate(list(points.values()))
-    (first, lowest), (last, highest) = both.min(axis=0), both.max(axis=0)
+    first, lowest = both.min(axis=0)
+    last, highest = both.max(axis=0)
     grid = np.full((height, width), " ")
     for split, mark in (("train", "*"), ("eval", "o")):
-        steps, values = points[split][:, 0], points[split][:, 1]
+        steps, values = points[split].T
         columns = np.rint((steps - first) / max(last - first, 1) * (width - 1)).astype(int)
         for column in np.unique(columns):
             value = values[columns == column].mean()
-            row = round((highest - value) / max(highest - lowest, 1e-12) * (height - 1))
-            grid[row, column] = mark
+            depth = (highest - value) / max(highest - lowest, _LEAST_RANGE)
+            grid[round(depth * (height - 1)), column] = mark
     labels = np.linspace(highest, lowest, height)
     lines = [f"{label:9.3f} |{''.join(row)}" for label, row in zip(labels, grid, strict=True)]
-    axis = f"step {first:.0f}".ljust(width - len(f"{last:.0f}")) + f"{last:.0f}"
+    last_step = f"{last:.0f}"
+    axis = f"step {first:.0f}".ljust(width - len(last_step)) + last_step
     legend = "loss: * train" + ("  o eval" if len(points["eval"]) else "")
     return [legend, *lines, " " * 10 + "+" + "-" * width, " " * 11 + axis]
 
@@ -115,7 +113,7 @@ def section_of(command: str, config: dict[str, Any]) -> type[Section] | None:
 
 
 def measured_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    """Return counts and measures in words, without `split: train`, which `train` already says."""
+    """Return counts and measures in words, without `split: train` below the key `train`."""
     return [
         (path, shown_number(value))
         for path, value in leaves(mapping)
@@ -124,7 +122,7 @@ def measured_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]
 
 
 def input_facts(inputs: list[dict[str, Any]]) -> list[Fact]:
-    """Return the first inputs of each config key, and how many more there are."""
+    """Return the first inputs of each config key, and the number of the others."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for item in inputs:
         groups.setdefault(str(item.get("key", "input")).partition("[")[0], []).append(item)
@@ -144,7 +142,7 @@ def input_facts(inputs: list[dict[str, Any]]) -> list[Fact]:
 
 
 def duration(timings: dict[str, float]) -> str:
-    """Say how long a job took, and its last part if it was interrupted."""
+    """Format the seconds of a job, and those of its last part if it was interrupted."""
     total = f"{timings['total']:,.1f} s"
     if "last_part" in timings:
         return f"{total}, of which {timings['last_part']:,.1f} s since it was resumed"
@@ -242,27 +240,28 @@ def file_differences(
     """Yield each file that differs from the manifest's `outputs`, and how, the smallest first.
 
     Args:
-        path: the artifact, which may have been renamed since: of a single file, names are the new
-            one.
+        path: the artifact. If it is a single file that was renamed, its lists beside it are
+            expected under the new name, too.
         outputs: `path`, `bytes` and `sha256` of each file.
-        is_hashed: whether to hash a file of this size; other files are compared by size only.
+        is_hashed: whether to hash a file of this size; other files are compared only by size.
 
     Yields:
-        A name, and what is wrong in brackets.
+        A name, and the difference in brackets.
     """
     first = outputs[0]["path"]
-    for each in sorted(outputs, key=lambda each: (each["bytes"], each["path"])):
-        name = each["path"]
-        file = (
-            path / name if path.is_dir() else path.with_name(path.name + name.removeprefix(first))
-        )
+    for output in sorted(outputs, key=lambda output: (output["bytes"], output["path"])):
+        name = output["path"]
+        if path.is_dir():
+            file = path / name
+        else:
+            file = path.with_name(path.name + name.removeprefix(first))
         if not file.is_file():
             yield f"{name} (missing)"
             continue
         size = file.stat().st_size
-        if size != each["bytes"]:
-            yield f"{name} ({size:,} bytes instead of {each['bytes']:,})"
-        elif is_hashed(size) and file_sha256(file) != each["sha256"]:
+        if size != output["bytes"]:
+            yield f"{name} ({size:,} bytes instead of {output['bytes']:,})"
+        elif is_hashed(size) and file_sha256(file) != output["sha256"]:
             yield f"{name} (another SHA-256)"
 
 
@@ -287,8 +286,8 @@ def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
             f"warning: {len(differences)} of {quantity(len(outputs), 'file')} changed or missing: "
             f"{named}{f' and {more:,} more' if more > 0 else ''}"
         )
-    how = "by SHA-256" if hashed == len(outputs) else f"by size, {hashed:,} also by SHA-256"
-    return f"outputs: {quantity(len(outputs), 'file')} unchanged (compared {how})"
+    method = "by SHA-256" if hashed == len(outputs) else f"by size, {hashed:,} also by SHA-256"
+    return f"outputs: {quantity(len(outputs), 'file')} unchanged (compared {method})"
 
 
 def is_foreign_model(path: str) -> bool:
@@ -311,7 +310,7 @@ def headline(path: str, manifest: dict[str, Any]) -> str:
 
 
 def meaning_of(command: str) -> str:
-    """Return the name of what a command makes, for the reader of a page."""
+    """Return the name of the kind of artifact that a command makes, for the reader of a page."""
     return _KINDS.get(command, _UNKNOWN).meaning
 
 
@@ -367,7 +366,7 @@ def model_lines(folder: Path) -> list[str]:
     model_format = recognize_format(folder)
     for name in (CONFIG if model_format is None else model_format.config_file, TASK):
         if (folder / name).is_file():
-            content = {**read_json_object(folder / name), "label2id": None}  # id2label once more
+            content = {**read_json_object(folder / name), "label2id": None}  # repeats id2label
             lines += _fact_lines(name, setting_facts(content))
     if (folder / "saved_model.pb").is_file() and not (folder / TASK).is_file():
         lines.append(f"note: {RAW_CLS}")  # one of its outputs
@@ -376,7 +375,7 @@ def model_lines(folder: Path) -> list[str]:
 
 
 def own_files(folder: Path) -> list[Path]:
-    """Return the files of a model in its folder, but not those about the job that made it."""
+    """Return the files of a model in its folder, without those about the job that made it."""
     return [
         path
         for path in sorted(folder.iterdir())

@@ -28,17 +28,17 @@ from bert_tf.tasks.base.report_sections import (
 )
 from pipeline.report.plots import histogram_plot, scatter_plot
 
-_LONGEST_TEXT = 600
+_LONGEST_TEXT = 600  # characters of an example
 _LONGEST_CELL = 80
-# Characters that half of a wide screen holds, and those that the padding of a cell takes: 33rem, at
-# some 0.5rem a character.
+# Characters that fit on half of a wide screen (33rem at about 0.5rem a character), and that the
+# padding of a cell takes.
 _HALF_SCREEN = 65
 _PADDING = 3
 _LONG_NAME = 20  # characters; as wide as a tile
 _LEAST_SHARE = 5e-5  # smaller ones would be written as 0.00%
 _NUMBER = ' class="number"'
 GENERATOR = '<meta name="generator" content="bert-pipeline'
-"""The beginning of what a page is known by again."""
+"""The beginning of the element by which a page is recognized."""
 REPORT = "report.html"
 """The page of an evaluation, in its folder."""
 # A browser fetches nothing for a page and runs no script in it, even if a text contains one.
@@ -65,7 +65,7 @@ def html_document(
     Args:
         title: of the page and its heading.
         content: sections, and HTML whose text is escaped already.
-        command: that makes the page, by which the page is known again.
+        command: that makes the page, by which it is recognized.
         sheets: further files of `styles`.
         style: further CSS.
         has_form: whether the page may send a form to its own origin.
@@ -73,7 +73,7 @@ def html_document(
     Returns:
         The page, which fetches nothing and runs no script.
     """
-    body = "".join(each if isinstance(each, str) else section_html(each) for each in content)
+    body = "".join(part if isinstance(part, str) else section_html(part) for part in content)
     css = "".join(map(style_sheet, ("page", *sheets))) + style
     policy = _POLICY + ("'self'" if has_form else "'none'")
     return (
@@ -114,21 +114,24 @@ def section_html(section: Section, *, level: int = 2) -> str:
     return f"<section{kind}><h{level}>{title}</h{level}>{note}{content}</section>\n"
 
 
-# Characters that cells of numbers and bars take.
+# Characters that cells of numbers and bars take, a count in a matrix, and the arrows and blanks in
+# its corner.
 _CELL_CHARACTERS = {"fraction": 10, "percent": 10, "share": 10, "count": 5, "number": 7}
+_COUNT_CHARACTERS = 4
+_ARROWS = 5
 
 
 def _is_narrow(section: Section) -> bool:
-    """Return whether half of a wide screen holds it, so that two stand side by side."""
+    """Return whether a section fits on half of a wide screen, so that two are side by side."""
     match section:
         case PlotSection() | HistogramSection():
             return True
         case MatrixSection():
-            corner = max(
-                len(section.row_title) + len(section.column_title), *map(len, section.rows)
-            )
+            titles = len(section.row_title) + len(section.column_title)
+            corner = max(titles, *map(len, section.rows)) + _ARROWS
             # Names of columns are bold, so each takes a little more.
-            widths = [corner + 5, *(max(len(name) + 1, 4) for name in section.columns)]
+            columns = [max(len(name) + 1, _COUNT_CHARACTERS) for name in section.columns]
+            widths = [corner, *columns]
         case TableSection():
             widths = [
                 max(len(name), _CELL_CHARACTERS.get(kind, 0)) for name, kind in section.columns
@@ -146,27 +149,28 @@ def _is_narrow(section: Section) -> bool:
 def table_html(table: TableSection) -> str:
     """Render a table with its columns' names."""
     head = "".join(heading(name, kind) for name, kind in table.columns)
-    scales = [
-        max((row[place] or 0.0 for row in table.rows), default=0.0) if kind == "share" else 1.0
-        for place, (_, kind) in enumerate(table.columns)
-    ]
-    rows = (
-        "".join(
-            table_cell(value, kind, is_first=place == 0, scale=scales[place])
-            for place, (value, (_, kind)) in enumerate(zip(row, table.columns, strict=True))
-        )
-        for row in table.rows
-    )
+    scales = [1.0] * len(table.columns)
+    for place, (_, kind) in enumerate(table.columns):
+        if kind == "share":
+            scales[place] = max((row[place] or 0.0 for row in table.rows), default=0.0)
+    rows = []
+    for row in table.rows:
+        columns = zip(row, table.columns, scales, strict=True)
+        cells = [
+            table_cell(value, kind, is_first=place == 0, scale=scale)
+            for place, (value, (_, kind), scale) in enumerate(columns)
+        ]
+        rows.append("".join(cells))
     return table_of(table.title, rows, head=head)
 
 
 def heading(name: str, kind: CellKind = "text") -> str:
-    """Render the name of a column; those of numbers are set to the right."""
+    """Render the name of a column; names of columns of numbers are right-aligned."""
     return f'<th scope="col"{"" if kind == "text" else _NUMBER}>{shortened(name)}</th>'
 
 
 def table_of(title: str, rows: Iterable[str], *, head: str = "", kind: str = "") -> str:
-    """Render rows of cells, which scroll on narrow screens, with the keyboard too.
+    """Render rows of cells, which scroll on narrow screens, also with the keyboard.
 
     Args:
         title: for screen readers.
@@ -252,25 +256,25 @@ def _percent(value: float) -> str:
     """Format a share with two digits at least: `45%`, `4.5%`, `0.05%`, `<0.01%`."""
     if 0 < value < _LEAST_SHARE:
         return "<0.01%"
-    digits = 0 if value >= 0.1 else 1
-    return f"{value:.{digits if value >= 0.01 or not value else 2}%}"
+    if value >= 0.1:
+        return f"{value:.0%}"
+    if value >= 0.01 or value == 0:
+        return f"{value:.1%}"
+    return f"{value:.2%}"
 
 
 def _matrix(matrix: MatrixSection) -> str:
     """Render counts, each shaded by its fraction of the row."""
     fractions = matrix.counts / np.maximum(matrix.counts.sum(axis=1, keepdims=True), 1)
     head = "".join(heading(name, "count") for name in matrix.columns)
-    rows = (
-        f'<th scope="row">{shortened(name)}</th>'
-        + "".join(
-            f'<td class="{"number right" if place == row else "number"}" '
-            f'style="--fraction:{fraction:.3f}">{count:,}</td>'
-            for place, (count, fraction) in enumerate(
-                zip(matrix.counts[row].tolist(), fractions[row].tolist(), strict=True)
-            )
-        )
-        for row, name in enumerate(matrix.rows)
-    )
+    rows = []
+    for row, name in enumerate(matrix.rows):
+        cells = [f'<th scope="row">{shortened(name)}</th>']
+        values = zip(matrix.counts[row].tolist(), fractions[row].tolist(), strict=True)
+        for place, (count, fraction) in enumerate(values):
+            kind = "number right" if place == row else "number"
+            cells.append(f'<td class="{kind}" style="--fraction:{fraction:.3f}">{count:,}</td>')
+        rows.append("".join(cells))
     corner = f"{escape(matrix.row_title)} ↓ {escape(matrix.column_title)} →"
     head = f'<th scope="col">{corner}</th>{head}'
     return table_of(matrix.title, rows, head=head, kind="matrix")
@@ -284,7 +288,7 @@ def _plot(plot: PlotSection) -> str:
 
 
 def _histogram(section: HistogramSection) -> str:
-    """Draw a histogram, with the same as a folded table, and a key if its bars have two parts."""
+    """Draw a histogram, with its numbers in a folded table, and a key if bars have two parts."""
     total = max(int(section.counts.sum()), 1)
     columns: list[tuple[str, CellKind]] = [
         (section.x_title, "text"), (section.noun, "count"), ("of all", "share"),
@@ -298,10 +302,9 @@ def _histogram(section: HistogramSection) -> str:
         columns += [(section.part_noun, "count"), ("of these", "fraction")]
         for row, part in zip(rows, section.parts.tolist(), strict=True):
             row += [part, part / row[1] if row[1] else None]
-        noun, part_noun = escape(section.noun), escape(section.part_noun)
         key = (
-            f'<p class="legend"><span><i class="bar"></i>{noun}</span> '
-            f'<span><i class="part"></i>{part_noun}</span></p>'
+            f'<p class="legend"><span><i class="bar"></i>{escape(section.noun)}</span> '
+            f'<span><i class="part"></i>{escape(section.part_noun)}</span></p>'
         )
     numbers = TableSection(title=f"{section.title} in numbers", columns=tuple(columns), rows=rows)
     return (
@@ -316,9 +319,11 @@ def marked_html(text: str, marks: Sequence[Mark]) -> str:
     A label follows the last piece of its mark.
     """
     inside = [mark for mark in marks if 0 <= mark.start < mark.end <= len(text)]
-    cuts = sorted({0, len(text), *(place for mark in inside for place in (mark.start, mark.end))})
+    cuts = {0, len(text)}
+    for mark in inside:
+        cuts.update((mark.start, mark.end))
     pieces = []
-    for begin, end in itertools.pairwise(cuts):
+    for begin, end in itertools.pairwise(sorted(cuts)):
         here = [mark for mark in inside if mark.start <= begin < mark.end]
         marked = escape(text[begin:end])
         if not here:
@@ -326,17 +331,14 @@ def marked_html(text: str, marks: Sequence[Mark]) -> str:
             continue
         kinds = {mark.kind for mark in here}
         kind = "both" if {"missed", "wrong"} <= kinds else here[0].kind
-        labels = "".join(
-            f"<small>{escape(mark.label)}</small>"
-            for mark in here
-            if mark.label and mark.end == end
-        )
+        ending = [mark.label for mark in here if mark.label and mark.end == end]
+        labels = "".join(f"<small>{escape(label)}</small>" for label in ending)
         pieces.append(f'<mark class="{kind}">{marked}{labels}</mark>')
     return "".join(pieces)
 
 
 def _example(example: Example) -> str:
-    """Render a row of a file: what names it, facts about it, and its texts."""
+    """Render a row of a file: its line, row and id, facts about it, and its texts."""
     named = {
         "line": "" if example.line is None else f"{example.line:,}",
         "row": f"{example.row:,}" if example.row else "",
@@ -347,23 +349,23 @@ def _example(example: Example) -> str:
         for name, value in {**named, **example.facts}.items()
         if value or name not in named
     )
-    several = len(example.texts) > 1
-    texts = "".join(
-        f'<p dir="auto">{f"<b>{escape(name)}</b> " if several else ""}'
-        f"{_example_text(text, example.marks.get(name, ()))}</p>"
-        for name, text in example.texts.items()
-    )
+    texts = ""
+    for name, text in example.texts.items():
+        label = f"<b>{escape(name)}</b> " if len(example.texts) > 1 else ""
+        texts += f'<p dir="auto">{label}{_example_text(text, example.marks.get(name, ()))}</p>'
     return f"<li><dl>{facts}</dl>{texts}</li>"
 
 
 def _example_text(text: str, marks: Sequence[Mark]) -> str:
     if not marks:
         return shortened(text, _LONGEST_TEXT)
-    # No mark is cut off: an example without what it is an example of says nothing.
+    # No mark is cut off, since the marks are the point of the example.
     longest = max(_LONGEST_TEXT, *(mark.end for mark in marks))
     return marked_html(text[:longest], marks) + ("…" if len(text) > longest else "")
 
 
 def shortened(text: str, longest: int = _LONGEST_CELL) -> str:
     """Escape a text, and cut it at `longest` characters."""
-    return escape(text if len(text) <= longest else f"{text[: longest - 1]}…")
+    if len(text) > longest:
+        text = f"{text[: longest - 1]}…"
+    return escape(text)

@@ -1,7 +1,7 @@
 """The inputs of an artifact, back to files that no job made, as lines and JSON.
 
-Each manifest names what its job read, with SHA-256. An input that is an artifact itself has a
-manifest too, so the manifests together are a graph from the artifact back to its sources.
+Each manifest names the inputs of its job, with their SHA-256. An input that is an artifact itself
+has a manifest, too, so the manifests together are a graph from the artifact back to its sources.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ SAME = "same"
 NOT_COMPARED = "not compared"
 CHANGED = "changed"
 MISSING = "missing"
-# `run/best` and `model/1` are parts of folders with manifests.
+# Folders above an input that are searched for the manifest of its artifact: `run/best` and
+# `model/1` are parts of folders with manifests.
 _FOLDERS_ABOVE = 3
-# SHA-256 of what was read, by its path: a corpus is an input of several jobs.
+# SHA-256 of files that were read, by their paths: a corpus is an input of several jobs.
 _Hashes = dict[Path, str]
 _STATES = {
     SAME: "",
@@ -42,10 +43,10 @@ class Source:
         key: of the config that named it; "" in manifests of release 0.1.
         path: as the manifest has it.
         bytes: size when it was read.
-        sha256: of its content then; of a folder, of its manifest.
-        place: where it is now; None where there is nothing.
+        sha256: of its content then; for a folder, of its manifest.
+        place: where it is now; None if it is missing.
         state: SAME, NOT_COMPARED, CHANGED or MISSING.
-        made: the job that made this very content; None if there was none.
+        made: the job that made this content; None if no job is known.
     """
 
     key: str
@@ -81,7 +82,7 @@ def trace(path: Path, manifest: dict[str, Any], hashes: _Hashes | None = None) -
     Args:
         path: of the artifact.
         manifest: of the artifact.
-        hashes: SHA-256 by path of what was already read, so that each input is read once.
+        hashes: SHA-256 of files that were already read, by path, so that each is read once.
 
     Returns:
         The artifact, with all that it was made from.
@@ -119,9 +120,9 @@ def _state(path: Path, item: dict[str, Any], hashes: _Hashes) -> str:
 
 
 def _maker(path: Path) -> tuple[Path, dict[str, Any]] | None:
-    """Return the artifact that a path is or is a part of, with its manifest.
+    """Return the artifact that a path is, or that it is a part of, with its manifest.
 
-    A folder only counts if its manifest lists the path: a user's files may lie beside outputs.
+    A folder counts only if its manifest lists the path: a user's files may be beside outputs.
     """
     manifest = read_manifest(path)
     if manifest is not None:
@@ -133,10 +134,9 @@ def _maker(path: Path) -> tuple[Path, dict[str, Any]] | None:
         if manifest is None:
             continue
         part = path.absolute().relative_to(folder).as_posix()
-        made = (output["path"] for output in manifest.get("outputs", []))
-        if any(name == part or name.startswith(part + "/") for name in made):
-            return folder, manifest
-        return None
+        outputs = (output["path"] for output in manifest.get("outputs", []))
+        is_listed = any(name == part or name.startswith(part + "/") for name in outputs)
+        return (folder, manifest) if is_listed else None
     return None
 
 
@@ -149,7 +149,7 @@ def finished(made: Made) -> datetime:
 
 
 def lineage_lines(made: Made) -> list[str]:
-    """Write the lineage as an indented list; what was shown once is not repeated."""
+    """Write the lineage as an indented list; the inputs of an artifact are shown once."""
     lines = [f"{made.path}: {_how_made(made)}"]
     listed: set[Path] = set()
 
@@ -164,10 +164,10 @@ def lineage_lines(made: Made) -> list[str]:
             return
         listed.add(step.path.resolve())
         for source in step.sources:
-            how = "" if source.made is None else f"; {_how_made(source.made)}"
+            origin = "" if source.made is None else f"; {_how_made(source.made)}"
             lines.append(
                 f"{indent}{source.key or 'input'}: {source.path} ({shown_size(source.bytes)}, "
-                f"SHA-256 {source.sha256[:_SHA256_SHOWN]}{_STATES[source.state]}){how}"
+                f"SHA-256 {source.sha256[:_SHA256_SHOWN]}{_STATES[source.state]}){origin}"
             )
             if source.made is not None:
                 add(source.made, f"{indent}  ")

@@ -1,4 +1,4 @@
-"""The page of a model: its shape, where its parameters are, what it reads and predicts."""
+"""The page of a model: its shape, the parameters of its parts, its inputs and labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bert_tf.tasks.base.report_sections import MOST_ROWS, Section, TableSection
 from bert_tf.training.best_model import BestModel
 from bert_tf.weights.tensor_files import SAFETENSORS
 from pipeline.report.artifact import model_lines, own_files
-from pipeline.report.document import folded, preformatted, tiles_html
+from pipeline.report.document import folded, preformatted, sentence_case, tiles_html
 
 _LAYER = re.compile(r"(?:^|\.)encoder\.layer\.(\d+)\.")
 _EMBEDDINGS = {
@@ -47,7 +47,7 @@ def model_sections(folder: Path, manifest: Mapping[str, Any]) -> list[Section | 
     content: list[Section | str] = []
     best = BestModel.of_manifest(dict(manifest))
     if best is not None:
-        content.append(f"<p>{escape(str(best)[:1].upper() + str(best)[1:])}.</p>")
+        content.append(f"<p>{escape(sentence_case(str(best)))}.</p>")
     content.append(tiles_html(_tiles(config, shapes, task, manifest)))
     if task:
         content.append(_task_table(task))
@@ -62,9 +62,9 @@ def model_sections(folder: Path, manifest: Mapping[str, Any]) -> list[Section | 
 
 
 def tensor_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a safetensors file by name, from its header; {} without one.
+    """Return the shapes of a safetensors file by name, from its header.
 
-    Also {} for a damaged one, which `verify` names.
+    They are {} without such a file, and for a damaged one, which `verify` reports.
     """
     path = folder / SAFETENSORS
     if not path.is_file():
@@ -115,18 +115,17 @@ def _tiles(
 
 
 def _task_table(task: Mapping[str, Any]) -> TableSection:
-    """List the inputs of the model and how it decides, but for labels."""
+    """List the inputs of the model and its settings of prediction, without labels."""
     rows = [
         [f"column of the {name.replace('_', ' ')}", _shown(column)]
         for name, column in (task.get("columns") or {}).items()
         if column
     ]
-    rows += [
-        [key.replace("_", " "), _shown(value)]
-        for key, value in task.items()
-        if key not in ("task", "columns", "labels", "max_seq_length") and value not in _OFF
-    ]
-    rows = [row for row in rows if row != ["temperature", "1.0"]]
+    for key, value in task.items():
+        is_elsewhere = key in ("task", "columns", "labels", "max_seq_length")
+        has_effect = value not in _OFF and (key, value) != ("temperature", 1.0)
+        if not is_elsewhere and has_effect:
+            rows.append([key.replace("_", " "), _shown(value)])
     return TableSection(
         title="What it reads", columns=(("setting", "text"), ("value", "text")), rows=rows
     )
@@ -167,16 +166,16 @@ def _part_table(shapes: Mapping[str, tuple[int, ...]]) -> TableSection:
 
 def _file_table(folder: Path) -> TableSection:
     files = sorted(own_files(folder), key=lambda path: -path.stat().st_size)
-    sizes = [path.stat().st_size for path in files]
-    total = max(sum(sizes), 1)
+    total = max(sum(path.stat().st_size for path in files), 1)
     more = len(files) - _MOST_FILES
+    rows = []
+    for path in files[:_MOST_FILES]:
+        size = path.stat().st_size
+        rows.append([path.relative_to(folder).as_posix(), shown_size(size), size / total])
     return TableSection(
         title="Files",
         columns=(("file", "text"), ("size", "text"), ("of all", "share")),
-        rows=[
-            [path.relative_to(folder).as_posix(), shown_size(size), size / total]
-            for path, size in list(zip(files, sizes, strict=True))[:_MOST_FILES]
-        ],
+        rows=rows,
         note=f"{shown_size(total)} in all" + (f"; {more:,} more files." if more > 0 else "."),
     )
 

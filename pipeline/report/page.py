@@ -64,7 +64,7 @@ _COUNTS = {
 
 
 def artifact_page(path: str, *, samples: int) -> str:
-    """Render an artifact: what a reader wants to see first, the raw keys folded away.
+    """Render an artifact: its most important facts first, the raw keys folded away.
 
     Args:
         path: of an artifact.
@@ -111,9 +111,9 @@ def _content(path: Path, manifest: Mapping[str, Any], *, samples: int) -> list[S
         case "embed":
             return vectors_sections(path, manifest, samples=samples)
         case "score" | "evaluate":
-            found = predictions_sections(path, manifest, samples=samples)
-            if found:
-                return [tiles_html(_tiles(manifest)), *found]
+            sections = predictions_sections(path, manifest, samples=samples)
+            if sections:
+                return [tiles_html(_tiles(manifest)), *sections]
         case "label-errors" if (path / _DOUBTED).is_file():
             doubted = read_doubted_rows(path / _DOUBTED)
             if doubted is not None:
@@ -182,8 +182,8 @@ def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:
 def evaluation_sections(task: Task, source: Any, results: TaskResults) -> list[Section]:
     """Return the task's sections on its results, or the first predictions."""
     page = page_function(task.declaration.name)
-    made = [] if page is None else list(page(task, source, results.predicted, results))
-    return made or [_first_predictions(results.predictions)]
+    sections = [] if page is None else list(page(task, source, results.predicted, results))
+    return sections or [_first_predictions(results.predictions)]
 
 
 def contents_of(sections: Iterable[Section]) -> str:
@@ -219,8 +219,8 @@ def evaluation_page(
         results: predictions, metrics and report of these rows.
         model: its path, for the title.
         facts: sentences on model and rows, without their period.
-        chosen_by: the metric that selected the model of its run, if known.
-        sections: as of `evaluation_sections`; None for these.
+        chosen_by: the metric that selected the model of its run; None if not known.
+        sections: the result of `evaluation_sections`; None to call it here.
         run: folder whose curves of training end the page; None for none.
     """
     title = f"{task.declaration.name}: {model} on {source.source}"
@@ -233,31 +233,36 @@ def evaluation_page(
         *(evaluation_sections(task, source, results) if sections is None else sections),
     ]
     curves = "" if run is None else training_html(run, chosen_by)
+    style = ""
     if curves:
         content.append(curves)
-    return html_document(title, content, command="evaluate", style=plots_style(1) if curves else "")
+        style = plots_style(1)
+    return html_document(title, content, command="evaluate", style=style)
 
 
 def _metrics(results: TaskResults, chosen_by: str | None) -> str:
-    """Render a cell for each metric: its error, what a perfect model could reach, why no more."""
+    """Render a cell for each metric: its value, error and ceiling; then the causes of a ceiling."""
     ceiling = results.report.details.get("ceiling")
-    chosen = ' class="chose" title="the metric that chose the model of the run"'
-    causes = [] if ceiling is None else [each["cause"] for each in ceiling["causes"]]
-    cells = "".join(
-        f"<div{chosen if name == chosen_by else ''}>"
-        f"<dt>{breakable(name)}</dt><dd>{escape(results.shown(name))}"
-        f"{_at_best(ceiling, name) if causes else ''}</dd></div>"
-        for name in results.metrics
-    )
-    listed = f'<dl class="metrics">{cells}</dl>'
+    causes = [] if ceiling is None else [entry["cause"] for entry in ceiling["causes"]]
+    cells = ""
+    for name in results.metrics:
+        chosen = ""
+        if name == chosen_by:
+            chosen = ' class="chose" title="the metric that chose the model of the run"'
+        highest = _at_best(ceiling, name) if causes else ""
+        cells += (
+            f"<div{chosen}><dt>{breakable(name)}</dt>"
+            f"<dd>{escape(results.shown(name))}{highest}</dd></div>"
+        )
+    metrics = f'<dl class="metrics">{cells}</dl>'
     if not causes:
-        return listed
-    why = f"Even a perfect model could not reach more on these rows: {', '.join(causes)}."
-    return f'{listed}<p class="note">{escape(why)}</p>'
+        return metrics
+    reason = f"Even a perfect model could not reach more on these rows: {', '.join(causes)}."
+    return f'{metrics}<p class="note">{escape(reason)}</p>'
 
 
 def _at_best(ceiling: Mapping[str, Any] | None, name: str) -> str:
-    """Return what a perfect model reaches in the metric that has a ceiling, as HTML."""
+    """Return the value of a perfect model as HTML; "" unless this metric has a ceiling."""
     if ceiling is None or name != ceiling["metric"]:
         return ""
     return f" <small>of {ceiling['value']:.4f} at best</small>"

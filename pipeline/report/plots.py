@@ -16,12 +16,13 @@ import numpy as np
 
 from bert_tf.tasks.base.report_sections import HistogramSection, PlotSection
 
-_TICKS = 5
+_TICKS = 5  # of an axis, about
 # Radius of a point, in units of the drawing.
 _SMALLEST = 3.0
 _LARGEST = 15.0
-_MOST_POINTS = 300
-_MOST_MARKS = 60
+_MOST_POINTS = 300  # of a curve
+_MOST_MARKS = 60  # of a curve; more would hide it
+_NARROW_BAR = 8.0  # units of the drawing: narrower bars have a smaller gap between them
 
 LineKind = Literal["train", "eval", "level"]
 
@@ -134,11 +135,13 @@ def scatter_plot(plot: PlotSection) -> str:
     ]
     drawn += [frame.rows("{:g}".format), frame.axes(plot.x_title)]
     if plot.has_diagonal:
-        (x_low, x_high), (y_low, y_high) = frame.x_bounds, frame.y_bounds
+        x_low, x_high = frame.x_bounds
+        y_low, y_high = frame.y_bounds
         ends = np.array([max(x_low, y_low), min(x_high, y_high)])
-        xs, ys = frame.across(ends), frame.down(ends)
+        x_begin, x_end = frame.across(ends)
+        y_begin, y_end = frame.down(ends)
         drawn.append(
-            f'<path class="diagonal" d="M{xs[0]:.1f} {ys[0]:.1f}L{xs[1]:.1f} {ys[1]:.1f}"/>'
+            f'<path class="diagonal" d="M{x_begin:.1f} {y_begin:.1f}L{x_end:.1f} {y_end:.1f}"/>'
         )
     radii = np.full(len(plot.x), _SMALLEST)
     if plot.weights is not None:
@@ -163,7 +166,7 @@ def scatter_plot(plot: PlotSection) -> str:
 
 
 def histogram_plot(section: HistogramSection) -> str:
-    """Draw bars, and in each the part that some of its items are.
+    """Draw bars; a part of each may be filled, for some of its items.
 
     Returns:
         SVG with the classes `axis`, `grid`, `bar` and `part`; a title names each bar.
@@ -172,12 +175,13 @@ def histogram_plot(section: HistogramSection) -> str:
     most = max(int(section.counts.max()), 1)
     frame = _BARS_FRAME(x_bounds=(0.0, float(size)), y_bounds=(0.0, 1.05 * most))
     edges = frame.across(np.arange(size + 1.0))
-    # Bars have a gap between them unless they are too narrow for one.
-    gap = 1.5 if edges[1] - edges[0] > 8.0 else 0.5
+    # Half of the gap between two bars.
+    gap = 1.5 if edges[1] - edges[0] > _NARROW_BAR else 0.5
     drawn = [frame.rows(lambda value: short(value) if value == int(value) else "")]
     parts = np.zeros(size, np.int64) if section.parts is None else section.parts
     for place, name in enumerate(section.names):
-        count, part = int(section.counts[place]), int(parts[place])
+        count = int(section.counts[place])
+        part = int(parts[place])
         title = f"{name}: {count:,} {section.noun}"
         if section.parts is not None:
             title += f", {part:,} {section.part_noun}"
@@ -191,12 +195,13 @@ def histogram_plot(section: HistogramSection) -> str:
                     f"<title>{escape(title)}</title></path>"
                 )
     is_centered = len(section.ticks) == size
-    at = (edges[:-1] + edges[1:]) / 2 if is_centered else edges
+    places = (edges[:-1] + edges[1:]) / 2 if is_centered else edges
     # Every n-th tick, such that none touches the next.
-    room = float(at[1] - at[0]) if size > 1 else np.inf
+    room = float(places[1] - places[0]) if size > 1 else np.inf
     needed = max(map(len, section.ticks)) * _DIGIT + _GAP
     stride = max(int(np.ceil(needed / room)), 1)
-    for x, text in list(zip(at.tolist(), section.ticks, strict=True))[::stride]:
+    ticks_of_places = list(zip(places.tolist(), section.ticks, strict=True))
+    for x, text in ticks_of_places[::stride]:
         anchor = "end" if x + len(text) * _DIGIT / 2 > frame.width else "middle"
         drawn.append(
             f'<text x="{x:.1f}" y="{frame.bottom + 17}" text-anchor="{anchor}">'
@@ -215,8 +220,8 @@ def line_plot(title: str, x_title: str, lines: Sequence[Line]) -> str:
     """Draw curves in one frame.
 
     Args:
-        title: what is measured.
-        x_title: what it is measured by.
+        title: name of the measured value.
+        x_title: name of the value of the horizontal axis.
         lines: the curves, at least one.
 
     Returns:
@@ -242,15 +247,20 @@ def line_plot(title: str, x_title: str, lines: Sequence[Line]) -> str:
 
 
 def ticks(low: float, high: float) -> np.ndarray:
-    """Return about five round numbers from `low` to `high`, 1, 2 or 5 times a power of 10 apart.
+    """Return about five round numbers from `low` to `high`.
+
+    Their distance is 1, 2 or 5 times a power of 10.
 
     >>> ticks(0.0, 1.0).tolist()
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     """
     rough = (high - low) / _TICKS
     power = 10.0 ** np.floor(np.log10(rough))
-    step = min((factor * power for factor in (1.0, 2.0, 5.0, 10.0)), key=lambda s: abs(s - rough))
-    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    steps = [factor * power for factor in (1.0, 2.0, 5.0, 10.0)]
+    step = min(steps, key=lambda candidate: abs(candidate - rough))
+    # A bound that misses a tick only by rounding still has it.
+    first = np.ceil(low / step - 1e-9)
+    last = np.floor(high / step + 1e-9)
     places: np.ndarray = np.round(np.arange(first, last + 1) * step, 10)
     return places + 0.0  # no -0
 
@@ -283,12 +293,11 @@ def _curve(line: Line, xs: np.ndarray, ys: np.ndarray) -> str:
     if len(pairs) > (_MOST_MARKS if line.kind == "eval" else 1):
         return drawn
     # A mark shows its numbers when it is pointed at.
+    points = zip(xs.tolist(), ys.tolist(), line.x.tolist(), line.y.tolist(), strict=True)
     return drawn + "".join(
         f'<circle class="mark {classes}" cx="{x:.1f}" cy="{y:.1f}" r="3">'
-        f"<title>{escape(line.name)}, {at:,.0f}: {value:.4g}</title></circle>"
-        for x, y, at, value in zip(
-            xs.tolist(), ys.tolist(), line.x.tolist(), line.y.tolist(), strict=True
-        )
+        f"<title>{escape(line.name)}, {step:,.0f}: {value:.4g}</title></circle>"
+        for x, y, step, value in points
     )
 
 
@@ -302,7 +311,8 @@ def _point_bounds(values: np.ndarray, fixed: tuple[float, float] | None) -> tupl
 
 def _line_bounds(values: np.ndarray, *, margin: float) -> tuple[float, float]:
     """Return bounds of an axis with a margin as a share of the range."""
-    low, high = float(values.min()), float(values.max())
+    low = float(values.min())
+    high = float(values.max())
     if high <= low:
         around = max(0.5 * abs(low), 1e-9)
         return low - around, high + around

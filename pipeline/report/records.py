@@ -17,12 +17,13 @@ from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.tasks.base.report_sections import HistogramSection
 from pipeline.outputs.manifest import read_manifest
 
-_BAR_WIDTH = 40
-_RECORDS_READ = 10_000
-_BARS = 16
+_BAR_WIDTH = 40  # characters
+_RECORDS_READ = 10_000  # of a split
+_BARS = 16  # of a histogram, at most
 _FREQUENT_TOKENS = 20
 _LABEL_WORDS = {"nsp": "a random second segment", "sop": "swapped segments"}
-_SAID_OF_LABELS = {
+# Meanings of the labels 0 and 1.
+_LABEL_MEANINGS = {
     "nsp": ("the second segment is the next one", "the second segment is random"),
     "sop": ("the segments are in order", "the segments are swapped"),
 }
@@ -130,16 +131,20 @@ def _summarize(split: str, data: PretrainingData, vocab: list[str], samples: int
 
 
 def _shown_shards(shards: list[str]) -> str:
+    """Return the number and mean size of shards in words."""
     number = len(shards)
-    size = shown_size(round(sum(Path(shard).stat().st_size for shard in shards) / number))
-    return f"{quantity(number, 'shard')} of {size if number == 1 else f'about {size} each'}"
+    num_bytes = sum(Path(shard).stat().st_size for shard in shards)
+    size = shown_size(round(num_bytes / number))
+    if number > 1:
+        size = f"about {size} each"
+    return f"{quantity(number, 'shard')} of {size}"
 
 
 def make_histogram(title: str, values: np.ndarray, highest: int) -> HistogramSection:
     """Count records in equal ranges from 1 to the highest possible value.
 
     Args:
-        title: such as "tokens per record"; its beginning says what is measured.
+        title: such as "tokens per record"; the part before "per" names the values.
         values: int64 [records], from 1.
         highest: the highest possible value, where the last range ends.
 
@@ -151,6 +156,8 @@ def make_histogram(title: str, values: np.ndarray, highest: int) -> HistogramSec
     starts = np.arange(1, highest + 1, width).tolist()
     counts = np.bincount(np.maximum(values - 1, 0) // width, minlength=len(starts))
     ends = [min(start + width - 1, highest) for start in starts]
+    # Bars of a single value have a tick in the middle, others have one at each edge.
+    ticks = starts if width == 1 else [*starts, highest + 1]
     return HistogramSection(
         title=title,
         x_title=title.split(" per ")[0],
@@ -159,7 +166,7 @@ def make_histogram(title: str, values: np.ndarray, highest: int) -> HistogramSec
             f"{start}" if start == end else f"{start} to {end}"
             for start, end in zip(starts, ends, strict=True)
         ],
-        ticks=[f"{start}" for start in (starts if width == 1 else [*starts, highest + 1])],
+        ticks=list(map(str, ticks)),
         counts=counts,
     )
 
@@ -171,7 +178,7 @@ def _frequent_tokens(features: dict[str, np.ndarray], vocab: list[str]) -> list[
     for index, token in enumerate(vocab):
         if token.startswith("[") and token.endswith("]") and len(token) > 2:
             counts[index] = 0
-    # Among equal counts, the one that comes first in the vocabulary.
+    # Ties are broken by the order of the vocabulary.
     order = np.argsort(-counts, kind="stable")[:_FREQUENT_TOKENS]
     return [(vocab[index], float(counts[index] / len(ids))) for index in order if counts[index]]
 
@@ -193,7 +200,7 @@ def _show_example(
     # The second segment has type 1 up to the end of the record.
     border = length - int(features["input_type_ids"][row].sum())
     return ShownExample(
-        f"{title}, {_SAID_OF_LABELS[data.pair_task][label]}",
+        f"{title}, {_LABEL_MEANINGS[data.pair_task][label]}",
         [("first", tokens[1 : border - 1]), ("second", tokens[border : length - 1])],
     )
 
@@ -264,10 +271,9 @@ def _first_records(shards: list[str], compression: str) -> list[bytes]:
     if missing:
         raise UsageError(f"{missing[0]}: is gone; make the data again with --overwrite")
     records: list[bytes] = []
+    compression_type = "GZIP" if compression == "gzip" else ""
     for shard in shards:
-        dataset = tf.data.TFRecordDataset(
-            shard, compression_type="GZIP" if compression == "gzip" else ""
-        )
+        dataset = tf.data.TFRecordDataset(shard, compression_type=compression_type)
         left = _RECORDS_READ - len(records)
         records += itertools.islice(dataset.as_numpy_iterator(), left)
     return records

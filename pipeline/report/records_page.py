@@ -1,4 +1,4 @@
-"""The page of pretraining records: counts, lengths, examples, and the corpus they are of."""
+"""The page of pretraining records: counts, lengths, examples, and their corpus."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def records_sections(
     for number, summary in enumerate(summaries):
         sections = _split_sections(summary)
         if number:  # the held-out records look like those for training
-            parts = (each if isinstance(each, str) else section_html(each) for each in sections)
+            parts = (part if isinstance(part, str) else section_html(part) for part in sections)
             content.append(
                 folded(f"{summary.name} records", f'<div class="sections">{"".join(parts)}</div>')
             )
@@ -53,15 +53,17 @@ def records_sections(
 
 
 def _headline(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return the counts and measures of the manifest that say how much data there is, and what."""
-    counts, metrics = manifest.get("counts", {}), manifest.get("metrics", {})
+    """Return the counts and measures of the manifest that describe the amount and kind of data."""
+    counts = manifest.get("counts", {})
+    metrics = manifest.get("metrics", {})
     tiles = {name: f"{counts[name]:,}" for name in _TILES if name in counts}
     for split, number in counts.get("examples", {}).items():
         tiles[f"{split} records"] = f"{number:,}"
     if "unknown_fraction" in metrics:
         tiles["[UNK]"] = f"{metrics['unknown_fraction']:.2%}"
     for kind in ("dropped", "rejected"):
-        if number := sum(counts.get(kind, {}).values()):
+        number = sum(counts.get(kind, {}).values())
+        if number:
             tiles[kind] = f"{number:,}"
     return tiles
 
@@ -72,7 +74,7 @@ def _split_sections(summary: SplitSummary) -> list[Section | str]:
     content: list[Section | str] = [
         f"<div><h2>{escape(sentence_case(summary.name))} records</h2>{facts}</div>"
     ]
-    content += [section_html(each, level=3) for each in summary.histograms]
+    content += [section_html(histogram, level=3) for histogram in summary.histograms]
     if summary.frequent:
         tokens = TableSection(
             title="Most frequent tokens",
@@ -94,8 +96,10 @@ def _example_html(example: ShownExample) -> str:
 
 
 def _segment_html(tokens: list[ShownToken]) -> str:
+    """Render tokens as text: pieces that continue a word follow without a space."""
     pieces = map(_token_html, tokens)
-    return "".join(each[2:] if each.startswith("##") else f" {each}" for each in pieces).lstrip()
+    parts = (piece[2:] if piece.startswith("##") else f" {piece}" for piece in pieces)
+    return "".join(parts).lstrip()
 
 
 def _token_html(token: ShownToken) -> str:
@@ -125,7 +129,7 @@ def _corpus_sections(
 
 
 def _evidence(manifest: Mapping[str, Any], *, samples: int) -> Iterator[Section | str]:
-    """Lay out the effects of rules; those that dropped nothing are folded away."""
+    """Lay out the effects of rules; the table of all rules is folded."""
     from pipeline.report.corpus.evidence import (
         count_tables,
         length_histogram,
@@ -156,10 +160,10 @@ def _evidence(manifest: Mapping[str, Any], *, samples: int) -> Iterator[Section 
     )
     yield folded(f"All {quantity(len(rules.rows), 'rule')}", table_html(rules))
     samples_of_rules = "".join(
-        section_html(each, level=3) for each in sample_sections(manifest, most=samples)
+        section_html(section, level=3) for section in sample_sections(manifest, most=samples)
     )
     if samples_of_rules:
-        yield folded("Samples of what the rules dropped", samples_of_rules)
+        yield folded("Samples of dropped text", samples_of_rules)
 
 
 def _tally(table: TableSection) -> Iterator[Section | str]:

@@ -1,4 +1,4 @@
-"""A run at a glance: how good it is, compared with its baseline, and its cost."""
+"""A run at a glance: its best metric, compared with its baseline, and its cost."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ def run_headline(manifest: Mapping[str, Any]) -> str:
 
 
 def verdict(manifest: Mapping[str, Any]) -> str | None:
-    """Compare the best model with one that ignores its input.
+    """Compare the best model with one that ignores its input, in a sentence.
 
-    None if there is no comparison, or if the notes of the run say already that it is no better.
+    Returns:
+        The sentence; None if there is no comparison, or if the model is no better and the run has
+        notes, which say so already.
     """
     compared = manifest.get("baseline")
     is_noted = bool(manifest.get("notes"))
@@ -35,13 +37,14 @@ def verdict(manifest: Mapping[str, Any]) -> str | None:
             return None
         best = manifest.get("best_model") or {}
         value = shown_measure(compared["value"], compared.get("error"), best.get("rows"))
-        how = "better" if compared["is_better"] else "no better"
+        relation = "better" if compared["is_better"] else "no better"
         return (
-            f"{sentence_case(compared['metric'])} {value}: {how} than {compared['prediction']} "
-            f"({compared['baseline']:.3g})."
+            f"{sentence_case(compared['metric'])} {value}: {relation} than "
+            f"{compared['prediction']} ({compared['baseline']:.3g})."
         )
     evaluated = manifest.get("metrics", {}).get("eval") or {}
-    loss, entropy = evaluated.get(_MLM_LOSS), evaluated.get(UNIGRAM_ENTROPY)
+    loss = evaluated.get(_MLM_LOSS)
+    entropy = evaluated.get(UNIGRAM_ENTROPY)
     if loss is None or entropy is None or (is_noted and loss >= entropy):
         return None
     if loss < entropy:
@@ -56,7 +59,9 @@ def verdict(manifest: Mapping[str, Any]) -> str | None:
 
 
 def _tiles(manifest: Mapping[str, Any], best: BestModel | None) -> dict[str, str]:
-    counts, metrics = manifest.get("counts", {}), manifest.get("metrics", {})
+    """Return the main figures of a run by name."""
+    counts = manifest.get("counts", {})
+    metrics = manifest.get("metrics", {})
     tiles = {}
     if best is not None and best.metric is not None and best.value is not None:
         tiles[best.metric] = shown_measure(best.value, best.error)
@@ -78,8 +83,8 @@ def _tiles(manifest: Mapping[str, Any], best: BestModel | None) -> dict[str, str
             tiles[f"{split} rows"] = f"{rows['rows_out']:,}"
     if "examples" in counts and not isinstance(counts["examples"], Mapping):
         tiles["examples"] = f"{counts['examples']:,}"
-    if rejected := counts.get("rows_rejected"):
-        tiles["rejected"] = quantity(rejected, "row")
+    if counts.get("rows_rejected"):
+        tiles["rejected"] = quantity(counts["rows_rejected"], "row")
     if manifest.get("stopped_early"):
         tiles["stopped early"] = str(manifest["stopped_early"])
     return tiles

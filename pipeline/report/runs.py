@@ -1,7 +1,7 @@
 """Run directories, finished or not, and their curves as HTML.
 
-Each run has a color, and a box in the key that hides its curves: CSS does it (`:has`), since a page
-runs no script.
+Each run has a color, and a box in the key that hides its curves by CSS (`:has`), since a page runs
+no script.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COMMANDS = (TrainConfig.section_name, FinetuneConfig.section_name)
 _BEGIN = "</h1>\n"
 _END = "</main></body></html>"
 TRAINING = '<section class="training">'
-"""The beginning of the curves of training on a report, which end it."""
+"""The beginning of the curves of training, the last part of a report."""
 # Elements that a report of another origin could have: a browser would follow or draw them.
 FOREIGN = re.compile(
     r"<(?!/?(?:b|circle|d[dlt]|details|div|figure|g|h[2-4]|i|li|mark|ol|p|path|section|small|span|summary"
@@ -48,7 +48,7 @@ class Run:
     """A run on the page.
 
     Attributes:
-        name: of its folder; of folders with one name, the path below the folder they share.
+        name: of its folder; if folders have the same name, the path from their common folder.
         path: of its folder.
         command: `train` or `finetune`.
         config: the settings of its section.
@@ -81,9 +81,10 @@ class Run:
         _, _, content = page.read_text(encoding="utf-8").partition(_BEGIN)
         content = content.rpartition(_END)[0]
         evaluation, training, _ = content.partition(TRAINING)
-        if training:  # whose curves the page of runs has for all of them
+        if training:  # left out, since the page of runs has the curves of all runs
             content = f"{evaluation}</div>"
-        if foreign := FOREIGN.search(content):
+        foreign = FOREIGN.search(content)
+        if foreign:
             raise InputError(f"{page}: holds {foreign[0]}, which no report has; evaluate again")
         return content or None
 
@@ -123,16 +124,18 @@ def _read_run(path: str, name: str) -> Run:
     """Read a run; an unfinished one has its command and config in its marker."""
     folder = Path(path)
     if not folder.is_dir():
-        what = "is a file" if folder.exists() else "no such folder"
-        raise UsageError(f"{path}: {what}; give the output of train or finetune")
-    made = JobFolder.at(path)
-    manifest = made.manifest
+        fault = "is a file" if folder.exists() else "no such folder"
+        raise UsageError(f"{path}: {fault}; give the output of train or finetune")
+    job = JobFolder.at(path)
+    manifest = job.manifest
     if manifest is not None:
-        command, config = manifest.get("command", ""), manifest.get("config", {})
+        command = manifest.get("command", "")
+        config = manifest.get("config", {})
     else:
-        command, config = next(iter((made.marker or {}).items()), ("", {}))
+        command, config = next(iter((job.marker or {}).items()), ("", {}))
         section = section_of(command, config)
-        config = config if section is None else plain_values(section, config)
+        if section is not None:
+            config = plain_values(section, config)
     if command not in _COMMANDS:
         raise UsageError(
             f"{path}: is not a run; give the output of train or finetune "
@@ -184,12 +187,12 @@ def training_html(folder: Path, metric: str | None) -> str:
     run = Run(
         name=folder.name, path=folder, command="finetune", config={}, manifest=None, lines=lines
     )
-    curves = {name: list(_lines(run, 0, name)) for name in dict.fromkeys(("loss", metric)) if name}
-    plots = "".join(
-        f"<div><h3>{escape(name)}</h3><figure>{line_plot(name, 'step', each)}</figure></div>"
-        for name, each in curves.items()
-        if each
-    )
+    plots = ""
+    for name in dict.fromkeys(("loss", metric)):
+        curves = list(_lines(run, 0, name)) if name else []
+        if name and curves:
+            figure = f"<figure>{line_plot(name, 'step', curves)}</figure>"
+            plots += f"<div><h3>{escape(name)}</h3>{figure}</div>"
     if not plots:
         return ""
     note = '<p class="note">Thin: training; thick with points: evaluation.</p>'
@@ -224,19 +227,18 @@ def _groups(runs: Sequence[Run]) -> dict[str, dict[str, list[Line]]]:
 
     Only finite values are drawn; a loss that is NaN ends its run and has no place on an axis.
     """
-    names = dict.fromkeys(
-        name
-        for run in runs
-        for line in sorted(run.lines, key=lambda line: line["split"] != "train")
-        for name, value in line.items()
-        if name not in _OF_LINE and _is_number(value)
-    )
+    names: dict[str, None] = {}
+    for run in runs:
+        training_first = sorted(run.lines, key=lambda line: line["split"] != "train")
+        for line in training_first:
+            of_line = [name for name, value in line.items() if _is_number(value)]
+            names.update(dict.fromkeys(name for name in of_line if name not in _OF_LINE))
     groups: dict[str, dict[str, list[Line]]] = {name: {} for name in (_FIRST_GROUP, *_GROUPS)}
     for name in names:
         if name == UNIGRAM_ENTROPY:
             continue
         lines = [line for number, run in enumerate(runs) for line in _lines(run, number, name)]
-        group = next((key for key, of in _GROUPS.items() if name in of), _FIRST_GROUP)
+        group = next((key for key, members in _GROUPS.items() if name in members), _FIRST_GROUP)
         groups[group][name] = lines
     return {group: curves for group, curves in groups.items() if curves}
 
@@ -256,9 +258,10 @@ def _lines(run: Run, number: int, name: str) -> Iterator[Line]:
             continue
         steps, values = np.array(points, float).T
         kind = _KINDS[called]
-        if kind == "level":  # from the first step on, so that one evaluation makes a line too
+        if kind == "level":  # from the first step on, so that also one evaluation makes a line
             first = min(line["step"] for line in run.lines)
-            steps, values = np.append(float(first), steps), np.append(values[0], values)
+            steps = np.append(float(first), steps)
+            values = np.append(values[0], values)
         yield Line(owner=number, name=f"{run.name}, {called}", kind=kind, x=steps, y=values)
 
 
@@ -273,7 +276,10 @@ def _numbers(name: str, lines: Sequence[Line]) -> TableSection:
         title=f"{name} in numbers",
         columns=(
             ("curve", "text"),
-            *((each, "number") for each in ("first", "lowest", "highest", "last")),
+            ("first", "number"),
+            ("lowest", "number"),
+            ("highest", "number"),
+            ("last", "number"),
             ("at step", "count"),
         ),
         rows=[

@@ -1,4 +1,4 @@
-"""Which of several runs is best, whether that may be chance, and which rows changed."""
+"""The best of several runs, whether its lead may be chance, and the rows that changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PREDICTIONS = "predictions.jsonl"
 _MOST_ROWS = 200_000
 _GOLD = ("line", "id", "label", "answers", "annotated_entities", "anchor", "positive")
 _MOST_CHANGED = 15  # rows of a list
-# Differences of fewer standard errors are within what other rows would give.
+# A difference of fewer standard errors may be chance: other rows could give another one.
 _CLEAR_ERRORS = 2.0
 
 
@@ -44,19 +44,21 @@ class Evaluated:
 
 
 def compared_runs(runs: Sequence[Run]) -> list[Section | str]:
-    """Compare runs by the metric that chose their best models; [] if they share none.
+    """Compare runs by the metric that chose their best models.
 
-    Raises InputError for damaged predictions.
+    Returns:
+        The sections; [] if the runs share no metric.
+
+    Raises:
+        InputError: predictions are damaged.
     """
-    evaluated = [each for each in map(_evaluated, runs) if each is not None]
-    if len(evaluated) < 2 or len({each.metric for each in evaluated}) > 1:
+    evaluated = [run for run in map(_evaluated, runs) if run is not None]
+    if not _share_metric(evaluated):
         return []
-    sign = -1.0 if is_lower_better(evaluated[0].metric) else 1.0
-    ranked = sorted(evaluated, key=lambda each: -sign * each.value)
-    best, *others = ranked
+    best, *others = _ranked(evaluated)
     value = shown_measure(best.value, best.error)
     lines = [f"{best.run.name} is the best by {best.metric}: {value}."]
-    has_same_rows = [have_same_rows(best, each) for each in others]
+    has_same_rows = [have_same_rows(best, other) for other in others]
     if False in has_same_rows:
         lines.append(
             "Not all are measured on the same rows, so their metrics do not compare the models."
@@ -68,19 +70,29 @@ def compared_runs(runs: Sequence[Run]) -> list[Section | str]:
         "".join(f'<p class="verdict">{escape(line)}</p>' for line in lines),
         table,
     ]
-    same = [each for each, is_same in zip(others, has_same_rows, strict=True) if is_same]
-    if same:
-        content += list(_changed_rows(best, same[0]))
+    comparable = [other for other, is_same in zip(others, has_same_rows, strict=True) if is_same]
+    if comparable:
+        content += list(_changed_rows(best, comparable[0]))
     return content
 
 
 def best_name(runs: Sequence[Run]) -> str | None:
     """Return the name of the run with the best metric; None if they share no metric."""
-    content = [each for each in map(_without_rows, runs) if each is not None]
-    if len(content) < 2 or len({each.metric for each in content}) > 1:
+    evaluated = [run for run in map(_without_rows, runs) if run is not None]
+    if not _share_metric(evaluated):
         return None
-    sign = -1.0 if is_lower_better(content[0].metric) else 1.0
-    return max(content, key=lambda each: sign * each.value).run.name
+    return _ranked(evaluated)[0].run.name
+
+
+def _share_metric(evaluated: Sequence[Evaluated]) -> bool:
+    """Return whether there are several runs, all with the same metric."""
+    return len(evaluated) > 1 and len({each.metric for each in evaluated}) == 1
+
+
+def _ranked(evaluated: Sequence[Evaluated]) -> list[Evaluated]:
+    """Sort runs of the same metric, the best first; equal ones stay in their order."""
+    sign = -1.0 if is_lower_better(evaluated[0].metric) else 1.0
+    return sorted(evaluated, key=lambda each: -sign * each.value)
 
 
 def _without_rows(run: Run) -> Evaluated | None:
@@ -117,46 +129,65 @@ def _read_rows(run: Run) -> list[dict[str, Any]] | None:
 
 
 def have_same_rows(one: Evaluated, other: Evaluated) -> bool | None:
-    """Say whether two runs are measured on the same rows with the same labels.
+    """Tell whether two runs are measured on the same rows with the same labels.
 
-    None if that is not known. Pretraining is compared by the records that were read.
+    Runs without predictions, such as pretraining, are compared by the data that they read.
+
+    Returns:
+        None if that is not known.
     """
     if one.rows is None or other.rows is None:
-        inputs = [
-            {item["sha256"] for item in (each.run.manifest or {}).get("inputs", [])
-             if item.get("key") in ("data", "eval")}
-            for each in (one, other)
-        ]  # fmt: skip
-        if not all(inputs):
+        data = _hashes_of_data(one.run)
+        other_data = _hashes_of_data(other.run)
+        if not data or not other_data:
             return None
-        return inputs[0] == inputs[1]
+        return data == other_data
     if len(one.rows) != len(other.rows):
         return False
-    return all(_same_gold(row, also) for row, also in zip(one.rows, other.rows, strict=True))
+    pairs = zip(one.rows, other.rows, strict=True)
+    return all(_have_same_gold(row, other_row) for row, other_row in pairs)
 
 
-def _same_gold(row: Mapping[str, Any], also: Mapping[str, Any]) -> bool:
-    """Whether rows have the same place and label; one may have been read without its id."""
-    have_ids = all(each.get(ID) not in (None, f"line {each.get('line')}") for each in (row, also))
-    names = _GOLD if have_ids else [name for name in _GOLD if name != ID]
-    return all(row.get(name) == also.get(name) for name in names)
+def _hashes_of_data(run: Run) -> set[str]:
+    """Return the SHA-256 of the records or evaluation rows that a run read."""
+    inputs = (run.manifest or {}).get("inputs", [])
+    return {item["sha256"] for item in inputs if item.get("key") in ("data", "eval")}
+
+
+def _have_same_gold(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tell whether rows have the same place and label; one may have been read without its id."""
+    names = _GOLD
+    if not (_has_id(row) and _has_id(other)):
+        names = tuple(name for name in _GOLD if name != ID)
+    return all(row.get(name) == other.get(name) for name in names)
+
+
+def _has_id(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row has an id of its own, not one that only names its line."""
+    return row.get(ID) not in (None, f"line {row.get('line')}")
 
 
 def _table(
     best: Evaluated, others: Sequence[Evaluated], has_same_rows: Sequence[bool | None]
 ) -> TableSection:
-    """Tabulate the metric of each run, and on the same rows, how many are right with only one."""
+    """Tabulate the metric of each run and, on the same rows, the rows that only one has right.
+
+    Args:
+        best: the best run.
+        others: the other runs.
+        has_same_rows: of each other run: `have_same_rows` with the best one.
+    """
     rows: list[list[Any]] = [
         [f"{best.run.name} (best)", shown_measure(best.value, best.error), "", None, None, ""]
     ]
     words = {True: "the same", False: "others", None: "not known"}
-    for each, is_same in zip(others, has_same_rows, strict=True):
+    for other, is_same in zip(others, has_same_rows, strict=True):
         cells: list[Any] = [None, None, ""]
-        changed = _compare(best, each) if is_same else None
+        changed = _compare(best, other) if is_same else None
         if changed is not None:
             cells = [changed.gained, changed.lost, changed.shown()]
-        measured = shown_measure(each.value, each.error)
-        rows.append([each.run.name, measured, words[is_same], *cells])
+        measured = shown_measure(other.value, other.error)
+        rows.append([other.run.name, measured, words[is_same], *cells])
     return TableSection(
         title="Which run is best",
         columns=(
@@ -170,13 +201,13 @@ def _table(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Changed:
-    """Rows that only one of two models predicts right: bool [rows] of each.
+    """The rows that two models predict right.
 
     The error of the difference is that of paired rows.
     """
 
-    one: np.ndarray
-    other: np.ndarray
+    one: np.ndarray  # bool [rows], of the first model
+    other: np.ndarray  # bool [rows], of the second
 
     @property
     def gained(self) -> int:
@@ -195,8 +226,8 @@ class Changed:
         if not self.gained + self.lost:
             return "none"
         is_clear = abs(difference) > _CLEAR_ERRORS * error
-        how = "clear" if is_clear else "may be chance"
-        return f"{difference:+.3f} ± {error:.3f}, {how}"
+        verdict = "clear" if is_clear else "may be chance"
+        return f"{difference:+.3f} ± {error:.3f}, {verdict}"
 
 
 def _compare(one: Evaluated, other: Evaluated) -> Changed | None:
@@ -205,12 +236,11 @@ def _compare(one: Evaluated, other: Evaluated) -> Changed | None:
     if not isinstance(settings, dict) or not one.rows or not other.rows:
         return None
     task = task_from_settings(settings, str(one.run.path))
-    right = [
-        np.array([task.is_right(row) for row in each.rows or ()], np.bool_) for each in (one, other)
-    ]
-    if not (right[0].any() or right[1].any()) or (right[0] & right[1]).all():
+    right = np.array([task.is_right(row) for row in one.rows], np.bool_)
+    other_right = np.array([task.is_right(row) for row in other.rows], np.bool_)
+    if not (right | other_right).any() or (right & other_right).all():
         return None
-    return Changed(one=right[0], other=right[1])
+    return Changed(one=right, other=other_right)
 
 
 def _changed_rows(best: Evaluated, other: Evaluated) -> Iterator[TableSection]:
@@ -227,7 +257,9 @@ def _changed_rows(best: Evaluated, other: Evaluated) -> Iterator[TableSection]:
         places = np.flatnonzero(chosen).tolist()
         if not places:
             continue
-        more = len(places) - _MOST_CHANGED
+        note = ""
+        if len(places) > _MOST_CHANGED:
+            note = f"{quantity(len(places), 'row')}; the first {_MOST_CHANGED}."
         yield TableSection(
             title=title,
             columns=(
@@ -243,17 +275,20 @@ def _changed_rows(best: Evaluated, other: Evaluated) -> Iterator[TableSection]:
                 ]
                 for place in places[:_MOST_CHANGED]
             ],
-            note=f"{quantity(len(places), 'row')}; the first {_MOST_CHANGED}." if more > 0 else "",
+            note=note,
         )  # fmt: skip
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    """Name a row by its line, beside which row and id stand if there are any, or by its id."""
+    """Name a row by its line, with its number and id if it has any; without a line, by its id."""
     name = str(row.get(ID, ""))
-    line, number = row.get("line"), row.get("row")
+    line = row.get("line")
     if not isinstance(line, int):
         return name
-    return f"line {Place(line, number if isinstance(number, int) and number != line else 0, name)}"
+    number = row.get("row")
+    if not isinstance(number, int) or number == line:
+        number = 0
+    return f"line {Place(line, number, name)}"
 
 
 def _label(row: Mapping[str, Any]) -> Any:

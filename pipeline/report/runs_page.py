@@ -38,7 +38,7 @@ _MOST_NAMED = 3  # in the heading
 def runs_page(
     runs: Sequence[Run], texts: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """Render runs side by side, and how the model of each reads texts.
+    """Render runs side by side, and texts as the model of each reads them.
 
     Args:
         runs: at least one.
@@ -54,13 +54,17 @@ def runs_page(
     """
     names = ", ".join(run.name for run in runs)
     title = names if len(runs) <= _MOST_NAMED else quantity(len(runs), "run")
-    noted = ((run, note) for run in runs for note in (run.manifest or {}).get("notes", []))
-    notes = [*((text,) for text in texts), *pairs]
+    warnings = [
+        f'<p class="warning">{escape(run.name)}: {escape(note)}</p>'
+        for run in runs
+        for note in (run.manifest or {}).get("notes", [])
+    ]
+    texts_and_pairs = [*((text,) for text in texts), *pairs]
     best = best_name(runs)
     return html_document(
         title,
         [
-            *(f'<p class="warning">{escape(run.name)}: {escape(note)}</p>' for run, note in noted),
+            *warnings,
             *compared_runs(runs),
             _side_by_side("Runs", runs, lambda run: _ranked(run, best)),
             settings(runs),
@@ -73,10 +77,10 @@ def runs_page(
             ),
             *_histograms(runs),
             _evaluations(runs),
-            _texts(runs, notes),
+            _texts(runs, texts_and_pairs),
         ],
         command="report",
-        sheets=("texts",) if notes else (),
+        sheets=("texts",) if texts_and_pairs else (),
         style=plots_style(len(runs)),
     )
 
@@ -107,17 +111,13 @@ def _histograms(runs: Sequence[Run]) -> list[HistogramSection]:
 
 def _evaluations(runs: Sequence[Run]) -> str:
     """Render the evaluations of all runs, one level of headings lower."""
-    pages = [(number, run, run.evaluation_html()) for number, run in enumerate(runs)]
-    items = "".join(
-        folded(
-            run.name,
-            html.replace("<h2>", "<h3>").replace("</h2>", "</h3>"),
-            f' open class="evaluation of-{number}"',
-        )
-        + "\n"
-        for number, run, html in pages
-        if html is not None
-    )
+    items = ""
+    for number, run in enumerate(runs):
+        html = run.evaluation_html()
+        if html is None:
+            continue
+        lowered = html.replace("<h2>", "<h3>").replace("</h2>", "</h3>")
+        items += folded(run.name, lowered, f' open class="evaluation of-{number}"') + "\n"
     return f"<h2>Evaluation</h2>\n{items}" if items else ""
 
 
@@ -137,18 +137,17 @@ def _texts(runs: Sequence[Run], texts: Sequence[tuple[str, ...]]) -> str:
 
 
 def settings(runs: Sequence[Run]) -> TableSection:
-    """Return settings that are not defaults; of several runs, those that differ."""
+    """Return the settings of one run that are not defaults; of several runs, those that differ."""
     if len(runs) == 1:
         return _side_by_side(
             "Settings", runs, _changed, note="Non-default settings; config.yaml has all."
         )
     first, *others = (run.config for run in runs)
-    rows = [
-        [key, *(_shown(run.config[key]) for run in runs)]
-        for key in first
-        if key != "output" and all(key in config for config in others)
-        if any(config[key] != first[key] for config in others)
-    ]
+    rows = []
+    for key, value in first.items():
+        is_common = key != "output" and all(key in config for config in others)
+        if is_common and any(config[key] != value for config in others):
+            rows.append([key, *(_shown(run.config[key]) for run in runs)])
     note = "None: these runs have the same settings."
     if rows:
         note = "Only settings that all of these runs have."
@@ -162,20 +161,22 @@ def records_of(run: Run) -> list[Path]:
     folders = []
     for item in (run.manifest or {}).get("inputs", []):
         folder = recorded_input(run.path, item["path"])
-        made = manifest_path(folder) if folder is not None and folder.is_dir() else None
-        if made is not None and made.is_file() and file_sha256(made) == item["sha256"]:
-            assert folder is not None
+        if folder is None or not folder.is_dir():
+            continue
+        manifest = manifest_path(folder)
+        if manifest.is_file() and file_sha256(manifest) == item["sha256"]:
             folders.append(folder)
     return folders
 
 
 def _ranked(run: Run, best: str | None) -> _Facts:
-    """Return the facts on a run, and whether it is the best one, by name."""
-    return {**({"compared": "★ best"} if run.name == best else {}), **_about_run(run)}
+    """Return the facts on a run; the first says whether it is the best one."""
+    facts = _about_run(run)
+    return {"compared": "★ best", **facts} if run.name == best else facts
 
 
 def _about_run(run: Run) -> _Facts:
-    """Return facts on a run: what made it, from what, how long, and its best model."""
+    """Return facts on a run: its command, inputs, state, time and best model."""
     last = run.lines[-1]
     facts = {"made by": f"bert-pipeline {run.command}"}
     task = run.config.get("task")
@@ -215,7 +216,7 @@ def _shown(value: Any) -> str | None:
 
 
 def _about_data(run: Run) -> _Facts:
-    """Return facts on what a run read, if its manifest or that of its records has them."""
+    """Return facts on the data of a run, if its manifest or that of its records has them."""
     if run.manifest is None:
         return {"data": "known when the run is finished"}
     if not run.is_pretraining:
@@ -233,8 +234,10 @@ def _about_data(run: Run) -> _Facts:
 
 
 def _about_records(manifest: Mapping[str, Any]) -> dict[str, str]:
-    counts, metrics = manifest.get("counts", {}), manifest.get("metrics", {})
-    records, config = manifest.get("records", {}), manifest.get("config", {})
+    counts = manifest.get("counts", {})
+    metrics = manifest.get("metrics", {})
+    records = manifest.get("records", {})
+    config = manifest.get("config", {})
     facts = {
         name: f"{counts[name]:,}" for name in ("documents", "sentences", "tokens") if name in counts
     }

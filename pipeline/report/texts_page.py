@@ -1,4 +1,4 @@
-"""The section of a run's page on how its model reads texts."""
+"""The section of a run's page with texts as its model reads them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pipeline.report.document import folded, heading, shortened, table_cell, tab
 if TYPE_CHECKING:
     from pipeline.report.texts_reading import Prediction, Reading
 
-_LEVELS = 8
-_LONGEST_LABEL = 12
-MOST_SHOWN = 40
-MOST_WORDS = 5
+_LEVELS = 8  # strengths of the color of attention
+_LONGEST_LABEL = 12  # characters
+MOST_SHOWN = 40  # tokens of a text
+MOST_WORDS = 5  # guesses and neighbors of a token
 _MAPS_NOTE = (
     "A row for each token, a column for each token that it attends to; the stronger the color, the "
     "more. Click or focus a map (Tab) to see it large and with its tokens."
@@ -48,11 +48,11 @@ def _reading_html(reading: Reading) -> str:
     """Render a reading, with a note where the page shows less than the text."""
     notes = []
     if reading.is_cut:
-        what = "text is" if reading.second_start is None else "pair is"
-        notes.append(f"The {what} longer than the model's maximum length and was cut.")
+        noun = "text" if reading.second_start is None else "pair"
+        notes.append(f"The {noun} is longer than the model's maximum length and was cut.")
     if len(reading.tokens) > MOST_SHOWN:
         notes.append(f"These are the first {MOST_SHOWN} of {len(reading.tokens):,} tokens.")
-    note = "".join(f'<p class="warning">{each}</p>' for each in notes)
+    note = "".join(f'<p class="warning">{line}</p>' for line in notes)
     parts = (_predictions_html, _guesses_html, _neighbors_html, _maps_html)
     return note + "".join(part(reading) for part in parts)
 
@@ -61,8 +61,8 @@ def _predictions_html(reading: Reading) -> str:
     if not reading.predictions:
         return ""
     rows = (
-        f'<th scope="row" dir="auto">{escape(each.name)}</th>{_value_cell(each)}'
-        for each in reading.predictions
+        f'<th scope="row" dir="auto">{escape(prediction.name)}</th>{_value_cell(prediction)}'
+        for prediction in reading.predictions
     )
     return f"<h3>Predicted</h3>{table_of('Predicted', rows)}"
 
@@ -79,7 +79,7 @@ def _guesses_html(reading: Reading) -> str:
     """Render the model's guesses for masked tokens, if it has a head for them."""
     if reading.guesses is None:
         return ""
-    # Masks are what a text was given for: they are shown wherever they are.
+    # The user gave the text for its masks, so they are shown at any position.
     guesses = [
         guess
         for guess in reading.guesses
@@ -87,16 +87,18 @@ def _guesses_html(reading: Reading) -> str:
     ]
     if not guesses:
         return ""
-    is_given = guesses[0].probability is not None
-    title = "Predicted with each token masked, one at a time" if is_given else "Predicted at [MASK]"
-    probability = heading("its probability", "fraction") if is_given else ""
-    rows = (
-        f'<th scope="row">{escape(reading.tokens[guess.position])}</th>'
-        + ("" if guess.probability is None else table_cell(guess.probability, "fraction"))
-        + _words_cell(guess.candidates)
-        for guess in guesses
-    )
-    head = heading("token") + probability + heading("most likely")
+    title = "Predicted at [MASK]"
+    head = heading("token") + heading("most likely")
+    if guesses[0].probability is not None:
+        title = "Predicted with each token masked, one at a time"
+        head = heading("token") + heading("its probability", "fraction") + heading("most likely")
+    rows = []
+    for guess in guesses:
+        cells = [f'<th scope="row">{escape(reading.tokens[guess.position])}</th>']
+        if guess.probability is not None:
+            cells.append(table_cell(guess.probability, "fraction"))
+        cells.append(_words_cell(guess.candidates))
+        rows.append("".join(cells))
     return f"<h3>{title}</h3>{table_of(title, rows, head=head)}"
 
 
@@ -130,10 +132,10 @@ def _maps_html(reading: Reading) -> str:
     layers = []
     for number, heads in enumerate(reading.attention):
         maps = [("mean of the heads", heads.mean(axis=0))]
-        maps += [(f"head {head + 1}", each) for head, each in enumerate(heads)]
+        maps += [(f"head {head + 1}", attention) for head, attention in enumerate(heads)]
         figures = "".join(
-            _figure(f"layer {number + 1}, {name}", name, each, reading, tokens)
-            for name, each in maps
+            _figure(f"layer {number + 1}, {name}", name, attention, reading, tokens)
+            for name, attention in maps
         )
         opened = " open" if number == 0 else ""
         layers.append(folded(f"layer {number + 1}", f'<div class="maps">{figures}</div>', opened))
@@ -167,7 +169,7 @@ def attention_svg(
         attention: float [query, key].
         tokens: their names.
         name: for screen readers.
-        second_start: of a pair, between whose texts lines are drawn.
+        second_start: first token of the second text of a pair; lines divide the texts.
 
     Returns:
         SVG: cells in eight strengths of a color, so that a map is a path for each strength.
@@ -181,11 +183,13 @@ def attention_svg(
     lines = ""
     if second_start is not None and second_start < size:
         lines = f'<path class="segments" d="M0 {second_start}h{size}M{second_start} 0v{size}"/>'
-    labels = "".join(
-        f'<text x="-.3" y="{place + 0.75:g}" text-anchor="end">{label}</text>'
-        f'<text transform="translate({place + 0.75:g} -.3) rotate(-60)">{label}</text>'
-        for place, label in enumerate(shortened(token, _LONGEST_LABEL) for token in tokens)
-    )
+    labels = ""
+    for place, token in enumerate(tokens):
+        label = shortened(token, _LONGEST_LABEL)
+        labels += (
+            f'<text x="-.3" y="{place + 0.75:g}" text-anchor="end">{label}</text>'
+            f'<text transform="translate({place + 0.75:g} -.3) rotate(-60)">{label}</text>'
+        )
     return (
         f'<svg class="attention" viewBox="0 0 {size} {size}" role="img" '
         f'aria-label="{escape(name)}">'
@@ -214,7 +218,7 @@ def attention_words(attention: np.ndarray, tokens: Sequence[str]) -> str:
         "[CLS]": attention[:, 0].mean(),
         "[SEP]": attention[:, np.array(tokens) == "[SEP]"].sum(axis=1).mean(),
     }
-    name = max(shares, key=lambda each: shares[each])
+    name = max(shares, key=lambda name: shares[name])
     return f"{shares[name]:.0%} on {name}"
 
 

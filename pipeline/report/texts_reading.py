@@ -1,7 +1,8 @@
 """Reads texts with a model: attention, nearest words, guesses and predictions.
 
-Guesses mask one token at a time: the probability of the real token, with all others in sight, is
-its term in the pseudo-log-likelihood of Salazar et al. 2020, "Masked language model scoring".
+Guesses mask one token at a time. The logarithm of the probability of the real token, given all
+others, is its term in the pseudo-log-likelihood of Salazar et al. 2020, "Masked language model
+scoring".
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from bert_tf.weights.model_directory import load_all_weights, load_weights, read
 _MOST_LABELS = 10
 _MASK = "[MASK]"
 _MASKED_LM_HEAD = "cls.predictions.transform.dense.weight"
-_ROWS_AT_ONCE = 32
+_ROWS_AT_ONCE = 32  # of a batch
+_SMALLEST_NORM = 1e-12  # of an embedding, to divide by
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -159,7 +161,8 @@ class TextReader:
             self._encoder.build_weights()
             load_weights(self._encoder, self._directory)
         table = ops.convert_to_numpy(ops.copy(self._encoder.embeddings.word_embeddings.value))
-        self._directions = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
+        norms = np.linalg.norm(table, axis=1, keepdims=True)
+        self._directions = table / np.maximum(norms, _SMALLEST_NORM)
 
     def read(
         self, text: str, pair: str | None = None, *, most: int, first: int | None = None
@@ -184,22 +187,24 @@ class TextReader:
             raise UsageError(
                 f"--text-pair: {self._directory.path} reads single texts; give them with --text"
             )
-        ids = [self._ids(each, "--text" if pair is None else "--text-pair") for each in texts]
+        flag = "--text" if pair is None else "--text-pair"
+        ids = [self._ids(given_text, flag) for given_text in texts]
         row, types, is_cut = self._row(ids)
         tokenizer = self._tokenizer
-        # Also of those that are cut off: they ask for no guesses at the other tokens.
-        has_masks = any(tokenizer.mask_id in each for each in ids)
+        # Masks that are cut off count, too: with them, no guesses at other tokens are wanted.
+        has_masks = any(tokenizer.mask_id in ids_of_text for ids_of_text in ids)
         guesses = None
         if self._masked_lm is not None:
             guesses = self._guesses(row, types, most, has_masks=has_masks, first=first)
         predicted: Sequence[Prediction] = ()
         if self._trained is not None:
             predicted = predictions(self._trained, self._module, texts)
+        attention = attention_maps(self._encoder, row[None], self._type_ids(types)[None])
         return Reading(
-            tokens=[tokenizer.vocab[each] for each in row],
+            tokens=[tokenizer.vocab[token_id] for token_id in row],
             is_cut=is_cut,
             second_start=None if pair is None else int(np.argmax(types)),
-            attention=attention_maps(self._encoder, row[None], self._type_ids(types)[None])[:, 0],
+            attention=attention[:, 0],
             neighbors=self._neighbors(row[:first], most),
             guesses=guesses,
             predictions=predicted,
@@ -211,7 +216,7 @@ class TextReader:
         Returns:
             Ids int32 [length], segments int32 [length], and whether the text was cut.
         """
-        tokens = [Tokens(each, offsets_of(np.array([len(each)]))) for each in ids]
+        tokens = [Tokens(of_text, offsets_of(np.array([len(of_text)]))) for of_text in ids]
         longest = self._directory.config.max_position_embeddings
         if len(tokens) == 1:
             rows = pack_host_texts(
@@ -225,7 +230,7 @@ class TextReader:
         return rows.ids, types, is_cut
 
     def _type_ids(self, types: np.ndarray) -> np.ndarray:
-        """Return segments that the model has embeddings for: RoBERTa's has one."""
+        """Return segments that the model has embeddings for; RoBERTa has only one."""
         return np.minimum(types, self._directory.config.type_vocab_size - 1)
 
     def _ids(self, text: str, flag: str) -> np.ndarray:
@@ -233,12 +238,10 @@ class TextReader:
         ids: list[int] = []
         parts = text.split(_MASK)
         tokens = self._tokenizer.tokenize_texts(parts)
-        for place, (begin, end) in enumerate(
-            zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True)
-        ):
+        for place in range(len(parts)):
             if place > 0:
                 ids.append(self._tokenizer.mask_id)
-            ids += tokens.ids[begin:end].tolist()
+            ids += tokens.ids[tokens.offsets[place] : tokens.offsets[place + 1]].tolist()
         if not ids:
             raise UsageError(f"{flag} {text!r}: has no tokens; give a text")
         return np.array(ids, np.int32)
@@ -253,13 +256,21 @@ class TextReader:
             similarity = self._directions @ self._directions[ids[position]]
             # Each token is nearest to itself, and special tokens mean nothing as words.
             similarity[[ids[position], *specials]] = -np.inf
-            by_position[position] = self._likeliest(similarity, most)
+            by_position[position] = self._highest(similarity, most)
         return by_position
 
     def _guesses(
         self, ids: np.ndarray, types: np.ndarray, most: int, *, has_masks: bool, first: int | None
     ) -> list[Guess]:
-        """Mask chosen tokens one at a time, in batches of rows, and return the model's guesses."""
+        """Mask tokens one at a time, in batches of rows, and return the model's guesses.
+
+        Args:
+            ids: int32 [length], of the sequence.
+            types: int32 [length], its segments.
+            most: candidates of a guess.
+            has_masks: whether the text has [MASK], so that only these are guessed.
+            first: tokens from the beginning that are guessed otherwise; all of them if None.
+        """
         mask_id = self._tokenizer.mask_id
         ordinary = np.flatnonzero(~np.isin(ids, (self._tokenizer.cls_id, self._tokenizer.sep_id)))
         if first is not None:
@@ -271,22 +282,25 @@ class TextReader:
             rows = np.tile(ids, (len(chosen), 1))
             # One token is masked in each row, so that all others help to guess it.
             rows[np.arange(len(chosen)), chosen] = mask_id
-            for position, probabilities in zip(
-                chosen.tolist(), self._probabilities(rows, types, chosen), strict=True
-            ):
-                guesses.append(
-                    Guess(
-                        position=position,
-                        candidates=self._likeliest(probabilities, most),
-                        probability=None if has_masks else float(probabilities[ids[position]]),
-                    )
+            probabilities = self._probabilities(rows, types, chosen)
+            for position, of_row in zip(chosen.tolist(), probabilities, strict=True):
+                guess = Guess(
+                    position=position,
+                    candidates=self._highest(of_row, most),
+                    probability=None if has_masks else float(of_row[ids[position]]),
                 )
+                guesses.append(guess)
         return guesses
 
-    def _likeliest(self, values: np.ndarray, most: int) -> list[tuple[str, float]]:
-        """Return entries and values, highest first; ties in order of the vocabulary."""
+    def _highest(self, values: np.ndarray, most: int) -> list[tuple[str, float]]:
+        """Return the entries with the highest values; ties are broken by the vocabulary's order.
+
+        Args:
+            values: float [vocab].
+            most: entries to return.
+        """
         best = np.argsort(-values, kind="stable")[:most]
-        return [(self._tokenizer.vocab[each], float(values[each])) for each in best]
+        return [(self._tokenizer.vocab[entry], float(values[entry])) for entry in best]
 
     def _probabilities(
         self, rows: np.ndarray, types: np.ndarray, positions: np.ndarray

@@ -1,4 +1,4 @@
-"""The page of vectors: how near texts are to each other, and which are nearest."""
+"""The page of vectors: cosines of texts, and the nearest ones."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from pipeline.report.document import tiles_html
 # Vectors that are compared with each other: their square in similarities takes 16 MB.
 _MOST_COMPARED = 2_000
 _MOST_PAIRS = 10
-_LEAST_TEXTS = 8
-_SMALLEST_NORM = 1e-12
-_NEARLY_EQUAL = 0.95
+_LEAST_TEXTS = 8  # that are shown with their nearest
+_SMALLEST_NORM = 1e-12  # to divide by
+_EQUAL_NORMS = 1e-3  # of the largest norm: norms that differ by less are equal
+_NEARLY_EQUAL = 0.95  # cosine
 _SETTINGS = ("pooling", "normalize", "max_seq_length", "prompt")
 
 
@@ -60,7 +61,7 @@ def vectors_sections(
         )
     )
     content.append(histogram("Cosine with the nearest", "cosine", "texts", cosines.max(axis=1)))
-    if np.ptp(norms) > 1e-3 * norms.max():
+    if np.ptp(norms) > _EQUAL_NORMS * norms.max():
         content.append(histogram("Norms", "Euclidean norm", "vectors", norms))
     content.append(_nearest(cosines, texts, max(samples, _LEAST_TEXTS)))
     content.append(_most_alike(cosines, texts, note))
@@ -106,11 +107,12 @@ def _most_alike(cosines: np.ndarray, texts: list[str], note: str) -> TableSectio
     upper[np.tril_indices(len(distinct))] = -np.inf
     order = np.argsort(-upper, axis=None, kind="stable")[:_MOST_PAIRS]
     near = int((cosines.max(axis=1) >= _NEARLY_EQUAL).sum())
-    rows = [
-        [float(upper[row, other]), texts[distinct[row]], texts[distinct[other]]]
-        for row, other in (divmod(place, len(distinct)) for place in order.tolist())
-        if np.isfinite(upper[row, other])
-    ]
+    rows = []
+    for place in order.tolist():
+        row, other = divmod(place, len(distinct))
+        if np.isfinite(upper[row, other]):
+            cosine = float(upper[row, other])
+            rows.append([cosine, texts[distinct[row]], texts[distinct[other]]])
     return TableSection(
         title="Most alike",
         columns=(("cosine", "number"), ("one", "text"), ("another", "text")),

@@ -1,4 +1,4 @@
-"""The page of a vocabulary: which scripts it writes, and into how many pieces it cuts words."""
+"""The page of a vocabulary: its scripts, and the pieces into which it cuts words."""
 
 from __future__ import annotations
 
@@ -26,26 +26,31 @@ _MOST_LANGUAGES = 20
 _MOST_SPLIT = 20
 _MOST_SHOWN = 12
 _LANGUAGE_CHARACTERS = 4_000  # of a document, by which its language is guessed
-_SAMPLE_BYTES = 8_000_000
-# A language needs so many words for a mean that is worth a row.
+_SAMPLE_BYTES = 8_000_000  # of text of the corpus
+# A language gets a row if it has at least so many words; a mean of fewer says little.
 _LEAST_WORDS = 200
-_LONGEST_WORD = 100
+_LONGEST_WORD = 100  # characters
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Pieces:
-    """How words of a language are cut; means are over running words."""
+    """Means over the running words of a language."""
 
     words: int
-    per_word: float
+    per_word: float  # pieces
     whole: float  # fraction of words that are one entry
     unknown: float  # fraction of words that become [UNK]
 
 
 def vocabulary_sections(path: Path, manifest: Mapping[str, Any]) -> list[Section | str]:
-    """Lay out a vocabulary, and what it makes of its corpus if that is still there.
+    """Lay out a vocabulary, and the pieces of the words of its corpus if that is still there.
 
-    Raises InputError for a file that is no vocabulary.
+    Args:
+        path: of the vocabulary.
+        manifest: of `vocab`.
+
+    Raises:
+        InputError: the file is no vocabulary.
     """
     entries = read_vocab(path)
     config = manifest.get("config", {})
@@ -71,17 +76,18 @@ def _tiles(entries: Sequence[str], manifest: Mapping[str, Any]) -> dict[str, str
     """Return counts of the entries, and measures on held-out words."""
     continued = sum(entry.startswith(_CONTINUES) for entry in entries)
     tiles = {"entries": f"{len(entries):,}", "continue a word": f"{continued:,}"}
-    metrics, config = manifest.get("metrics", {}), manifest.get("config", {})
+    metrics = manifest.get("metrics", {})
+    config = manifest.get("config", {})
     kind = "held_out" if metrics.get("held_out_words") else "corpus"
-    of = "held-out words" if kind == "held_out" else "words of the corpus"
-    for key, name, shown in (
+    words = "held-out words" if kind == "held_out" else "words of the corpus"
+    for key, name, template in (
         ("pieces_per_word", "pieces a word", "{:.3f}"),
         ("whole_word_fraction", "one piece", "{:.1%}"),
         ("unknown_fraction", "[UNK]", "{:.3%}"),
     ):
         value = metrics.get(f"{kind}_{key}")
         if value is not None:
-            tiles[f"{name}, {of}"] = shown.format(value)
+            tiles[f"{name}, {words}"] = template.format(value)
     if "lowercase" in config:
         tiles["case"] = "lower-cased" if config["lowercase"] else "kept"
     return tiles
@@ -89,25 +95,21 @@ def _tiles(entries: Sequence[str], manifest: Mapping[str, Any]) -> dict[str, str
 
 def _scripts(entries: Sequence[str]) -> TableSection:
     """Tabulate entries by the script of most of their letters, with the longest of each."""
-    from pipeline.report.corpus.scripts import main_script
+    from pipeline.report.corpus.scripts import OTHER, main_script
 
     entries_by_script: dict[str, list[str]] = {}
     for entry in entries:
         if entry in SPECIAL_TOKENS:
             continue
-        entries_by_script.setdefault(main_script(entry.removeprefix(_CONTINUES)), []).append(entry)
+        script = main_script(entry.removeprefix(_CONTINUES))
+        entries_by_script.setdefault(script, []).append(entry)
     order = sorted(entries_by_script, key=lambda script: -len(entries_by_script[script]))
     rows = []
     for script in order[:_MOST_SCRIPTS]:
-        longest = sorted(entries_by_script[script], key=len, reverse=True)[:_MOST_SHOWN]
-        rows.append(
-            [
-                "digits and signs" if script == "other" else script,
-                len(entries_by_script[script]),
-                len(entries_by_script[script]) / len(entries),
-                " ".join(longest),
-            ]
-        )
+        own = entries_by_script[script]
+        longest = sorted(own, key=len, reverse=True)[:_MOST_SHOWN]
+        name = "digits and signs" if script == OTHER else script
+        rows.append([name, len(own), len(own) / len(entries), " ".join(longest)])
     more = len(order) - len(rows)
     return TableSection(
         title="Entries by script",
@@ -193,8 +195,14 @@ def _count_words(sentences: pa.Array, lowercase: Lowercase) -> dict[str, int]:
 
 
 def measure_pieces(words: Mapping[str, int], tokenizer: HostTokenizer) -> Pieces:
-    """Measure how words, with how often each occurs, are cut."""
-    names, counts = list(words), np.array(list(words.values()), np.int64)
+    """Measure the pieces of words.
+
+    Args:
+        words: number of occurrences of each word.
+        tokenizer: of the vocabulary.
+    """
+    names = list(words)
+    counts = np.array(list(words.values()), np.int64)
     tokens = tokenizer.tokenize_texts(names)
     lengths = np.diff(tokens.offsets)
     is_unknown = np.zeros(len(names), np.bool_)
@@ -209,24 +217,20 @@ def measure_pieces(words: Mapping[str, int], tokenizer: HostTokenizer) -> Pieces
 
 
 def _split_words(words: Mapping[str, int], tokenizer: HostTokenizer) -> TableSection:
-    """List the words that cost most: how often they occur, by the pieces beyond the first."""
-    names, counts = list(words), np.array(list(words.values()), np.int64)
+    """List the words that cost most: occurrences times pieces beyond the first."""
+    names = list(words)
+    counts = np.array(list(words.values()), np.int64)
     tokens = tokenizer.tokenize_texts(names)
     extra = counts * (np.diff(tokens.offsets) - 1)
-    order = [place for place in np.argsort(-extra, kind="stable")[:_MOST_SPLIT] if extra[place] > 0]
+    rows = []
+    for place in np.argsort(-extra, kind="stable")[:_MOST_SPLIT]:
+        if extra[place] > 0:
+            ids = tokens.ids[tokens.offsets[place] : tokens.offsets[place + 1]]
+            pieces = " ".join(tokenizer.vocab[token] for token in ids)
+            rows.append([int(counts[place]), names[place], pieces])
     return TableSection(
         title="Words that cost most",
         columns=(("times", "count"), ("word", "text"), ("pieces", "text")),
-        rows=[
-            [
-                int(counts[place]),
-                names[place],
-                " ".join(
-                    tokenizer.vocab[token]
-                    for token in tokens.ids[tokens.offsets[place] : tokens.offsets[place + 1]]
-                ),
-            ]
-            for place in order
-        ],
+        rows=rows,
         note="Words of the sample by how many pieces beyond the first they take in all.",
     )

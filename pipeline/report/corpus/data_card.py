@@ -11,6 +11,7 @@ import yaml
 
 from bert_tf.base.cards import card_section, front_matter, markdown_table, size_category
 from bert_tf.base.wording import quantity, shown_size
+from bert_tf.config.sections.data import listed
 from bert_tf.config.sections.models import HUB_LICENSE
 from pipeline.corpus.curation.language import UNKNOWN
 from pipeline.report.artifact import changed_settings
@@ -20,7 +21,7 @@ DATA_CARD = "DATA_CARD.md"
 _TITLE = "Pretraining records for BERT"
 _KEYS = ("language", "license", "pretty_name", "size_categories", "task_categories", "tags")
 _MOST_FILES = 100
-# Said of keys that are empty or `keep`.
+# Sentences for keys that are empty or `keep`.
 _NOT_DONE = {
     "languages": "Languages were not identified.",
     "curation": "No published rule of quality was applied.",
@@ -37,7 +38,7 @@ def data_card(manifest: Mapping[str, Any]) -> str:
         manifest: of `preprocess`.
 
     Returns:
-        Front matter and Markdown: sources, evidence, settings, and what was not done.
+        Front matter and Markdown: sources, evidence, settings, and the steps that were off.
     """
     sections = [
         f"# {_TITLE}",
@@ -52,15 +53,14 @@ def data_card(manifest: Mapping[str, Any]) -> str:
 
 def _metadata(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the front matter's values; a license only if all documents have the same one."""
-    corpus, config = manifest["corpus"], manifest["config"]
-    wanted = ",".join(config["languages"]).replace(" ", "").split(",")
+    corpus = manifest["corpus"]
+    wanted = listed(manifest["config"]["languages"])
+    known = corpus.get("languages", {}).keys() - {UNKNOWN}
     licenses = corpus.get("licenses", {})
     license_id = next(iter(licenses), "")
     is_of_all = licenses == {license_id: corpus["documents_read"]}  # without another license
     return {
-        "language": [
-            each for each in wanted if each in corpus.get("languages", {}) and each != UNKNOWN
-        ],
+        "language": [language for language in wanted if language in known],
         "license": license_id if is_of_all and HUB_LICENSE.fullmatch(license_id) else None,
         "pretty_name": _TITLE,
         "size_categories": [size_category(sum(manifest["counts"]["examples"].values()))],
@@ -70,7 +70,8 @@ def _metadata(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _summary(manifest: Mapping[str, Any]) -> str:
-    counts, records = manifest["counts"], manifest["records"]
+    counts = manifest["counts"]
+    records = manifest["records"]
     examples = counts["examples"]
     return (
         f"{quantity(examples['train'], 'training example')} and "
@@ -82,19 +83,19 @@ def _summary(manifest: Mapping[str, Any]) -> str:
 
 
 def _sources(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """List the input files, named from the folder that all are in.
+    """List the input files, with paths relative to the folder that all are in.
 
-    A card is published: it does not say where that folder is.
+    A card is published, so it does not name that folder.
     """
-    folders = [each["path"].rpartition("/")[0] for each in inputs if each["key"] == "input"]
-    # Cut at a slash; of URLs, `commonpath` would join the slashes.
-    common = os.path.commonprefix([f"{each}/" for each in folders]).rpartition("/")[0]  # noqa: RUF071
+    folders = [item["path"].rpartition("/")[0] for item in inputs if item["key"] == "input"]
+    # `commonpath` would join the two slashes of a URL, so the common characters are cut at a slash.
+    common = os.path.commonprefix([f"{folder}/" for folder in folders]).rpartition("/")[0]  # noqa: RUF071
     rows = []
-    for each in sorted(inputs, key=operator.itemgetter("key", "path")):
-        path = each["path"]
-        is_text = each["key"] == "input"
+    for item in sorted(inputs, key=operator.itemgetter("key", "path")):
+        path = item["path"]
+        is_text = item["key"] == "input"
         name = path.removeprefix(f"{common}/") if is_text else path.rpartition("/")[2]
-        rows.append((name, each["key"], each["bytes"], f"`{each['sha256']}`"))
+        rows.append((name, item["key"], item["bytes"], f"`{item['sha256']}`"))
     lines = markdown_table(("file", "read as", "bytes", "SHA-256"), rows[:_MOST_FILES])
     left = rows[_MOST_FILES:]
     if left:
@@ -104,7 +105,7 @@ def _sources(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _settings(manifest: Mapping[str, Any]) -> list[str]:
-    """Return the changed settings, by which the command makes the same records again."""
+    """Return the changed settings, with which the command makes the same records again."""
     changed, _ = changed_settings(dict(manifest))
     settings = {"preprocess": {"seed": manifest["config"]["seed"], **changed}}
     return [
@@ -118,10 +119,10 @@ def _settings(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _not_done(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each step that was off, so that nobody takes it for granted."""
+    """Yield a sentence for each step that was off, so that no reader takes it for granted."""
     config = manifest["config"]
     for key, sentence in _NOT_DONE.items():
         if not config[key] or config[key] == "keep":
             yield f"- {sentence}"
-    if all(each["key"] != "exclude" for each in manifest["inputs"]):
+    if all(item["key"] != "exclude" for item in manifest["inputs"]):
         yield "- Texts of evaluation sets were not looked for."

@@ -29,13 +29,13 @@ LENGTHS = "document_tokens"
 def rules_in_manifest(
     config: CorpusSection, report: CorpusReport, samples: Samples, tallies: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Describe each rule that is on: setting, threshold, paper, what it dropped, samples.
+    """Describe each rule that is on: setting, threshold, paper, dropped text, samples.
 
     Args:
         config: of `preprocess`.
-        report: what the whole corpus lost, by reason.
+        report: counts of text that the whole corpus lost, by reason.
         samples: of dropped text, by rule.
-        tallies: documents and lines read, of which the fractions are.
+        tallies: documents and lines read, by which dropped ones are divided.
 
     Returns:
         A JSON object for each rule, in the order in which rules are applied.
@@ -56,12 +56,18 @@ def rules_in_manifest(
             set_by = f"{key}: {least:g}"
             rules.append({"name": reason, "set_by": set_by, "minimum": least, "of": DOCUMENTS_READ})
     for rule in rules:
-        name, of = rule["name"], rule["of"]
-        rule["dropped"] = (report.dropped_lines if of == LINES_READ else report.dropped)[name]
-        rule["fraction"] = round(rule["dropped"] / max(tallies.get(of, 0), 1), 6)
+        name = rule["name"]
+        dropped = report.dropped_lines if rule["of"] == LINES_READ else report.dropped
+        rule["dropped"] = dropped[name]
+        rule["fraction"] = round(rule["dropped"] / max(tallies.get(rule["of"], 0), 1), 6)
         rule["samples"] = [
-            {"source": each.source, "line": each.line, "value": each.value, "text": each.text}
-            for each in samples.get(name, ())
+            {
+                "source": sample.source,
+                "line": sample.line,
+                "value": sample.value,
+                "text": sample.text,
+            }
+            for sample in samples.get(name, ())
         ]
     return rules
 
@@ -81,7 +87,7 @@ def tallies_in_manifest(tallies: Mapping[str, int]) -> dict[str, Any]:
 
 
 def rule_table(manifest: Mapping[str, Any]) -> TableSection:
-    """Return the table of rules with what each dropped."""
+    """Return the table of rules with the number of documents or lines that each dropped."""
     return TableSection(
         title="Rules",
         columns=(
@@ -125,23 +131,24 @@ def count_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
     for kind in ("dropped", "rejected"):
         rows += [[f"{kind}: {reason}", number] for reason, number in counts[kind].items()]
     yield _table("Documents", "rows", rows)
-    for title, what, key in (
+    for title, subject, key in (
         ("Lines", "dropped from documents", "dropped_lines"),
         ("Personal data", "replaced", "replaced"),
         ("Evaluation texts", "documents that share text with", "excluded"),
     ):
         entries = counts.get(key, {}).items()
-        yield _table(title, what, [[name.rpartition("/")[2], number] for name, number in entries])
+        rows = [[name.rpartition("/")[2], number] for name, number in entries]
+        yield _table(title, subject, rows)
 
 
 def tally_tables(manifest: Mapping[str, Any]) -> Iterator[TableSection]:
     """Tabulate documents by language, domain and license, where these are known."""
     for key in _TALLIES:
-        names = [list(each) for each in manifest["corpus"].get(key, {}).items()]
-        note = f"The most frequent {MOST_NAMES}, " if len(names) == MOST_NAMES else ""
-        yield _table(
-            key.capitalize(), key.removesuffix("s"), names, f"{note}before rules.".capitalize()
-        )
+        names = [list(item) for item in manifest["corpus"].get(key, {}).items()]
+        note = "Before rules."
+        if len(names) == MOST_NAMES:
+            note = f"The most frequent {MOST_NAMES}, before rules."
+        yield _table(key.capitalize(), key.removesuffix("s"), names, note)
 
 
 def _documents_by_length(manifest: Mapping[str, Any]) -> dict[int, int]:
@@ -167,8 +174,9 @@ def length_histogram(manifest: Mapping[str, Any]) -> HistogramSection | None:
     )
 
 
-def _table(title: str, what: str, rows: list[list[Any]], note: str = "") -> TableSection:
-    columns: Any = ((what, "text"), ("number", "count"))
+def _table(title: str, subject: str, rows: list[list[Any]], note: str = "") -> TableSection:
+    """Return a table of numbers by the subject that its first column names."""
+    columns: Any = ((subject, "text"), ("number", "count"))
     return TableSection(title=title, columns=columns, rows=rows, note=note)
 
 
@@ -210,11 +218,11 @@ def sample_sections(manifest: Mapping[str, Any], *, most: int) -> Iterator[Examp
                 title=f"Dropped: {rule['name']}",
                 examples=[
                     Example(
-                        line=each["line"],
-                        facts={"file": each["source"], "has": f"{each['value']:.4g}"},
-                        texts={rule["of"]: each["text"]},
+                        line=sample["line"],
+                        facts={"file": sample["source"], "has": f"{sample['value']:.4g}"},
+                        texts={rule["of"]: sample["text"]},
                     )
-                    for each in samples
+                    for sample in samples
                 ],
                 note=f"Keeps {shown_bound(rule)}; {rule['set_by']}; {rule['paper']}.",
             )

@@ -1,8 +1,8 @@
 """Corpora judged by the sentences and documents that were made of a sample.
 
-A wrong guess of the layout shows in what it makes of the text: sentences of hundreds of words,
-headers as sentences, one document out of many. See `judged.py` of `bert_tf/data/tables` for the
-detectors of tables; what lines of files look like as they are is in `other_formats.py`.
+A wrong guess of the layout shows in the result: sentences of hundreds of words, headers as
+sentences, one document out of many. See `judged.py` of `bert_tf/data/tables` for the detectors of
+tables, and `other_formats.py` for patterns of raw lines.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KEYS_OF_SENTENCE = 3
 # Share and number of the sentences.
 _SENTENCES_OF_KEYS = 0.02
 _FEWEST_WITH_KEYS = 2
-_MOST_HEADERS = 0.7  # of the sentences; otherwise they are what is meant
+_MOST_HEADERS = 0.7  # of the sentences; more are a list that the user wants
 # Characters of a paragraph that surely has several sentences; other scripts need fewer.
 _LONG_LINE = 300
 _LONG_LINE_OF_OTHERS = 120
@@ -96,7 +96,7 @@ class ReadCorpus:
 def read_values(
     config: CorpusSection, blocks: Sequence[DocumentBlock], look: TextLook
 ) -> Iterator[ReadCorpus]:
-    """Yield the files of a sample with what was made of them.
+    """Yield the files of a sample with their documents and sentences.
 
     Args:
         config: of `vocab` or `preprocess`.
@@ -127,10 +127,11 @@ def read_values(
 def judge_corpus(files: Sequence[ReadCorpus]) -> dict[str, str]:
     """Return a warning of each detector that finds something, with the first file it is in.
 
-    What no file shows by itself, such as a header in each of a thousand mails, all together may.
+    The files are also judged as one: a header in each of a thousand mails shows only in all mails
+    together.
 
     Args:
-        files: what was made of each.
+        files: with their documents and sentences.
 
     Returns:
         Warnings by the name of the detector.
@@ -153,21 +154,22 @@ def judge_corpus(files: Sequence[ReadCorpus]) -> dict[str, str]:
 
 def _together(files: Sequence[ReadCorpus]) -> ReadCorpus:
     """Join the values of all files, as if they were one."""
-    counts = np.concatenate([np.diff(each.line_offsets) for each in files])
+    counts = np.concatenate([np.diff(file.line_offsets) for file in files])
+    sketches = [file.sketch for file in files if file.sketch is not None]
     return ReadCorpus(
         source=quantity(len(files), "file"),
         section=files[0].section,
-        sentences=[text for each in files for text in each.sentences],
+        sentences=[text for file in files for text in file.sentences],
         line_offsets=np.concatenate([[0], np.cumsum(counts)]),
-        documents=sum(each.documents for each in files),
-        is_split=all(each.is_split for each in files),
-        sketch=sum((each.sketch for each in files if each.sketch is not None), Sketch()),
+        documents=sum(file.documents for file in files),
+        is_split=all(file.is_split for file in files),
+        sketch=sum(sketches, Sketch()),
     )
 
 
 def first_sentences(files: Sequence[ReadCorpus]) -> list[str]:
     """Return a line with the first sentences of a corpus, if it has any."""
-    sentences = next((each.sentences for each in files if each.sentences), ())
+    sentences = next((file.sentences for file in files if file.sentences), ())
     begins = [shown_value(text, _SHOWN_CHARACTERS) for text in sentences[:_SHOWN_SENTENCES]]
     return [f"  first sentences: {', '.join(begins)}"] if begins else []
 
@@ -191,8 +193,8 @@ def _long_sentences(values: ReadCorpus) -> Details | None:
 def _keys(values: ReadCorpus) -> Details | None:
     """Find sentences with several keys each, as from headers and forms, and such keys in a row.
 
-    Prose is beside these, and the keys of a row differ: a list of keys may be what is meant, and a
-    dialog has the same names again.
+    Keys in a row count only if there is prose beside them and they differ: a text that is all keys
+    may be wanted, and a dialog repeats the same names.
     """
     with_keys = [text for text in values.sentences if len(_KEY.findall(text)) >= _KEYS_OF_SENTENCE]
     is_text = values.sketch is not None and values.sketch.files > 0
@@ -209,20 +211,22 @@ def _headers(sentences: Sequence[str]) -> Iterator[str]:
     """Yield the sentences of rows of headers, if each row repeats the keys of the first."""
     groups = itertools.groupby(sentences, lambda text: _HEADER.match(text) is not None)
     rows = [list(row) for is_header, row in groups if is_header]
-    keys = Counter(
+    if sum(map(len, rows)) > _MOST_HEADERS * len(sentences):
+        return
+    keys_of_rows = [
         tuple(text.partition(":")[0] for text in row[:_KEYS_OF_SENTENCE]) for row in rows
-    )
-    for row in rows:
-        own = tuple(text.partition(":")[0] for text in row[:_KEYS_OF_SENTENCE])
-        is_header = len(set(own)) == _KEYS_OF_SENTENCE and keys[own] >= _FEWEST_WITH_KEYS
-        if is_header and sum(map(len, rows)) <= _MOST_HEADERS * len(sentences):
+    ]
+    times = Counter(keys_of_rows)
+    for row, keys in zip(rows, keys_of_rows, strict=True):
+        if len(set(keys)) == _KEYS_OF_SENTENCE and times[keys] >= _FEWEST_WITH_KEYS:
             yield " ".join(row)
 
 
 def _blocks(values: ReadCorpus) -> Details | None:
     """Find many blocks between blank lines in a single document: of several lines, or very many.
 
-    One file of paragraphs of a line may be a book; several may be books, and should be looked at.
+    One file with a paragraph per line may be a book. Several such files may be books, too, but the
+    user should check them.
     """
     sketch = values.sketch
     if sketch is None or values.documents > sketch.files or sketch.is_wrapped:

@@ -1,9 +1,9 @@
-"""How a corpus will be read, and guesses of the language from scripts and frequent words.
+"""Describe how a corpus will be read, and guess its language from scripts and frequent words.
 
-The language is a guess for the user's eyes only: nothing is decided by it. Scripts of one language
-name it; within a script, the language is the one whose most frequent words make up the most of the
-text, if it is well ahead of the next (Grefenstette 1995, "Comparing two language identification
-schemes": short words).
+The guess of the language is only shown to the user; nothing is decided by it. Some scripts have one
+language. Within other scripts, the guess is the language whose most frequent words make up the
+largest share of the text, if it is well ahead of the next one (Grefenstette 1995, "Comparing two
+language identification schemes": short words).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from pipeline.report.corpus.other_formats import signs_of_other_formats
 from pipeline.report.corpus.sample import read_sample, text_scale
 from pipeline.report.corpus.scripts import count_scripts
 
-_LANGUAGE_BYTES = 1_000_000
-_TABLE_BYTES = 1_000_000
+_LANGUAGE_BYTES = 1_000_000  # of text files, by which the language is guessed
+_TABLE_BYTES = 1_000_000  # of other formats, which are read for that
 _FORMATS = {
     "jsonl": "JSON lines: a document per row",
     "csv": "CSV: a document per row",
@@ -54,9 +54,11 @@ _LANGUAGE_OF_SCRIPT = {
     "Katakana": "Japanese",
     "Myanmar": "Burmese",
 }
-_MOST_OF = 0.8
-_KANA_FRACTION = 0.05
-_LEAST_HITS = 0.15  # of words
+_MOST_OF = 0.8  # of the letters, at least, are in the script of the text
+_KANA_FRACTION = 0.05  # of the letters, at least, in Japanese text
+# Frequent words of the guessed language: their share of the words, at least, also as a multiple of
+# the share of the next language; words of the text, and different frequent ones, at least.
+_LEAST_HITS = 0.15
 _TIMES_THE_NEXT = 1.5
 _FEWEST_WORDS = 20
 _FEWEST_DISTINCT = 5
@@ -66,14 +68,14 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class UnderstoodCorpus:
-    """How a corpus will be read.
+    """The files, formats, layouts and language of a corpus, with warnings.
 
     Attributes:
         line: for the user: files, formats and layouts, language, documents.
         reading: the part of `line` on formats, layouts and language.
         first: a line with the first sentences, or none.
         signs: warnings about text that is not prose.
-        findings: by detector, warnings about what becomes of the text.
+        findings: by detector, warnings about the documents and sentences of the text.
         layouts: of plain text files, by path.
         facts: for the manifest.
     """
@@ -88,12 +90,12 @@ class UnderstoodCorpus:
 
     @property
     def warnings(self) -> list[str]:
-        """Return the warnings about the text and about what becomes of it."""
+        """Return all warnings."""
         return [*self.signs, *self.findings.values()]
 
 
 def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> UnderstoodCorpus:
-    """Sample a corpus, and say how it will be read.
+    """Sample a corpus, and describe how it will be read.
 
     Args:
         config: of `vocab` or `preprocess`.
@@ -107,16 +109,17 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
         InputError: a file is damaged.
     """
     formats = Counter(format_of(file.path, config) for file in files)
-    look = look_at_text(config, files)
-    heads = {path: head[: _LANGUAGE_BYTES // len(look.heads)] for path, head in look.heads.items()}
+    text_look = look_at_text(config, files)
+    head_bytes = _LANGUAGE_BYTES // max(len(text_look.heads), 1)
+    heads = {path: head[:head_bytes] for path, head in text_look.heads.items()}
     cells: dict[str, bytes] = {}
     language_sample = b"\n".join(heads.values()).decode("utf-8", "ignore")
-    documents = look.documents()
-    is_exact = look.is_whole
-    dumps = formats["mediawiki"]  # whose mark-up takes seconds to understand
-    tables = [file for file in files if file.path not in look.layouts]
+    documents = text_look.documents()
+    is_exact = text_look.is_whole
+    has_dumps = formats["mediawiki"] > 0  # whose markup takes seconds to parse
+    tables = [file for file in files if file.path not in text_look.layouts]
     blocks: Sequence[DocumentBlock] = ()
-    if tables and not dumps:
+    if tables and not has_dumps:
         sample = read_sample(config, tables, most_bytes=_TABLE_BYTES)
         seen = sum(block.num_documents for block in sample.blocks)
         documents += seen if sample.is_whole else seen * text_scale(config, sample, tables)
@@ -128,38 +131,46 @@ def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> Under
                 language_sample += text
                 cells[block.source] = cells.get(block.source, b"") + text.encode() + b"\n"
     language = language_of(language_sample)
-    number = None if dumps else round(documents)
-    shown = None
-    if number is not None:
-        rounded = f"about {round(number, min(2 - len(str(number)), 0)):,} documents"
-        shown = quantity(number, "document") if is_exact else rounded
-    kinds = "; ".join(_kinds(formats, look))
+    number = None if has_dumps else round(documents)
+    kinds = "; ".join(_kinds(formats, text_look))
     reading = ", ".join(filter(None, [kinds, language]))
-    line = ", ".join(filter(None, [quantity(len(files), "file"), reading, shown]))
+    parts = [quantity(len(files), "file"), reading]
+    if number is not None:
+        parts.append(_shown_documents(number, is_exact=is_exact))
+    line = ", ".join(filter(None, parts))
+    layouts = text_look.layouts
     facts = {
         "line": line,
-        "layouts": dict(Counter(look.layouts.values()).most_common()),
+        "layouts": dict(Counter(layouts.values()).most_common()),
         "language": language,
         "documents_about": number,
     }
-    blocks = [*_blocks_of_heads(config, heads, look.layouts), *blocks]
-    read = list(read_values(config, blocks, look))
-    plain = {path: head for path, head in heads.items() if look.layouts[path] != "wikiextractor"}
+    blocks = [*_blocks_of_heads(config, heads, layouts), *blocks]
+    read = list(read_values(config, blocks, text_look))
+    plain = {path: head for path, head in heads.items() if layouts[path] != "wikiextractor"}
     return UnderstoodCorpus(
         line=line,
         reading=reading,
         first=first_sentences(read),
         signs=signs_of_other_formats(plain, cells, config),
         findings=judge_corpus(read),
-        layouts=look.layouts,
+        layouts=layouts,
         facts=facts,
     )
+
+
+def _shown_documents(number: int, *, is_exact: bool) -> str:
+    """Return a number of documents in words; an estimate is rounded to two digits."""
+    if is_exact:
+        return quantity(number, "document")
+    more_digits = max(len(str(number)) - 2, 0)
+    return f"about {round(number, -more_digits):,} documents"
 
 
 def _blocks_of_heads(
     config: CorpusSection, heads: Mapping[str, bytes], layouts: Mapping[str, str]
 ) -> Iterator[DocumentBlock]:
-    """Yield what becomes of the beginnings of text files, which may be one large document."""
+    """Yield the documents in the beginnings of text files, which may be one large document each."""
     rules = dataclasses.replace(DocumentRules.from_config(config), limits={}, curation=())
     for path, head in heads.items():
         reader = TextReader(layout=layouts[path], has_other_line_ends=has_other_line_ends(head))
@@ -169,19 +180,20 @@ def _blocks_of_heads(
         yield make_block(reader.read(path, Chunk(0, 0, 1, data)), rules)
 
 
-def _kinds(formats: Counter[str], look: TextLook) -> Iterator[str]:
+def _kinds(formats: Counter[str], text_look: TextLook) -> Iterator[str]:
     """Yield each format or layout of the files, with the number of its files among several."""
     for name, number in formats.most_common():
         if name != "text":
             several = f" ({quantity(number, 'file')})" if len(formats) > 1 else ""
             yield _FORMATS[name] + several
             continue
-        descriptions = look.descriptions()
+        descriptions = text_look.descriptions()
         is_mixed = len(descriptions) + len(formats) > 2
-        yield "text: " + ", ".join(
-            text + (f" ({quantity(files, 'file')})" if is_mixed else "")
-            for text, files in descriptions.most_common()
-        )
+        parts = []
+        for description, files in descriptions.most_common():
+            several = f" ({quantity(files, 'file')})" if is_mixed else ""
+            parts.append(description + several)
+        yield f"text: {', '.join(parts)}"
 
 
 def language_of(text: str) -> str | None:
@@ -209,7 +221,8 @@ def language_of(text: str) -> str | None:
         (sum(words[word] for word in known) / max(number, 1), language)
         for language, known in WORDS_OF_LANGUAGES.items()
     )
-    (share, language), (next_share, _) = hits[-1], hits[-2]
+    share, language = hits[-1]
+    next_share, _ = hits[-2]
     is_clear = (
         number >= _FEWEST_WORDS
         and share >= max(_LEAST_HITS, _TIMES_THE_NEXT * next_share)

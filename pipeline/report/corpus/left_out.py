@@ -38,12 +38,11 @@ from pipeline.corpus.web_pages import BOILERPLATE_LINE, find_boilerplate, strip_
 
 _STEP_BYTES = 1 << 20  # read at once
 _MOST_BYTES = 64_000_000  # of a file, searched for a line
-
 _BEFORE_FAULT = 200  # bytes shown before a byte that is not UTF-8
-_SHOWN_SENTENCES = 8
+_SHOWN_SENTENCES = 8  # of a document
 _USUAL_WORDS = 50  # of a document, at least: Rae et al. 2021, A.1.1
 _FORMATS_OF_LINES = ("text", "jsonl", "csv", "tsv")
-_SHOWN_BYTES = 1000
+_SHOWN_BYTES = 1000  # of a line or document
 
 
 @dataclasses.dataclass
@@ -55,7 +54,7 @@ class LeftOut:
         key: the setting that turns it on.
         is_on: whether it is on.
         number: documents, lines or rows in the sample.
-        examples: of them.
+        examples: some of them.
     """
 
     rule: str
@@ -69,7 +68,7 @@ class LeftOut:
 
         Args:
             examples: examples, taken until there are `most`.
-            number: all that was found.
+            number: of all findings.
             most: examples in all.
         """
         self.number += number
@@ -106,14 +105,15 @@ def left_out(
 def _rejects(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
     """Return unreadable texts with their lines."""
     rules: dict[str, LeftOut] = {}
-    for reject in (reject for block in blocks for reject in block.evidence.rejects):
-        rule = rules.setdefault(
-            reject.reason, LeftOut(reject.reason, "always: it cannot be read", True)
-        )
-        facts = {"file": reject.source, "detail": reject.detail or "none"}
-        rule.add([Example(line=reject.line, facts=facts, texts={})], 1, most)
+    for block in blocks:
+        for reject in block.evidence.rejects:
+            if reject.reason not in rules:
+                rules[reject.reason] = LeftOut(reject.reason, "always: it cannot be read", True)
+            facts = {"file": reject.source, "detail": reject.detail or "none"}
+            example = Example(line=reject.line, facts=facts, texts={})
+            rules[reject.reason].add([example], 1, most)
     for rule in rules.values():
-        # Personal data cannot be replaced in unreadable text, so that its lines are not shown.
+        # Personal data cannot be replaced in unreadable text, so its lines are not shown.
         if not config.personal_data:
             rule.examples = _with_lines(config, rule.examples)
     return list(rules.values())
@@ -130,12 +130,12 @@ def _with_lines(config: CorpusSection, examples: Sequence[Example]) -> list[Exam
         path: stored_lines(path, wanted, encoding=config.encoding)
         for path, wanted in numbers.items()
     }
-    shown = []
+    with_lines = []
     for example in examples:
         line = lines.get(example.facts["file"], {}).get(example.line or 0)
         texts = example.texts if line is None else {"line": line}
-        shown.append(dataclasses.replace(example, texts=texts))
-    return shown
+        with_lines.append(dataclasses.replace(example, texts=texts))
+    return with_lines
 
 
 def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> LeftOut:
@@ -152,36 +152,37 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
         lines = clean_lines(texts.data, starts, stops, config.cleaning)
         numbers = np.flatnonzero(find_boilerplate(lines))
         some = numbers[: most - len(rule.examples)]
-        bounds = lines.offsets[some], lines.offsets[some + 1] - 1
-        replaced = gather(*personal.replace(lines.data, *bounds)[:3]).to_pylist()
-        rule.add(
-            (
-                Example(line=int(line), facts={"file": block.source}, texts={"line": text})
-                for line, text in zip(texts.lines[owners[some]], replaced, strict=True)
-            ),
-            len(numbers),
-            most,
+        data, begins, ends, _ = personal.replace(
+            lines.data, lines.offsets[some], lines.offsets[some + 1] - 1
         )
+        places = zip(texts.lines[owners[some]], gather(data, begins, ends), strict=True)
+        examples = (
+            Example(line=int(line), facts={"file": block.source}, texts={"line": text.as_py()})
+            for line, text in places
+        )
+        rule.add(examples, len(numbers), most)
     return rule
 
 
 def _curated(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> Iterator[LeftOut]:
     """Yield the texts that each rule drops by itself, with examples chosen like a job's samples."""
     rules = DocumentRules.from_config(config)
+    if not rules.curation:
+        return
     parts: list[Evidence] = []
-    for block in raw if rules.curation else ():
+    for block in raw:
         lines = dataclasses.replace(clean_raw(block, rules), evidence=Evidence())
         for rule in rules.curation:
             parts.append(curate(block.source, lines, [rule], rules.personal_data).evidence)
     evidence = join_evidence(parts)
     for rule in rules.curation:
-        what = "line" if rule.of_lines else "document"
+        noun = "line" if rule.of_lines else "document"
         counts = evidence.dropped_lines if rule.of_lines else evidence.dropped
         examples = [
             Example(
                 line=sample.line,
                 facts={"file": sample.source, "has": f"{sample.value:.4g}"},
-                texts={what: sample.text},
+                texts={noun: sample.text},
             )
             for sample in evidence.samples.get(rule.name, ())[:most]
         ]
@@ -198,18 +199,21 @@ def _excluded(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int)
         stretches = find_shared(block, excluded)
         examples = (
             Example(
-                line=each.line,
-                facts={"file": each.source, "is in": f"line {each.exclude_line} of {each.exclude}"},
-                texts={"shared": each.text},
+                line=shared.line,
+                facts={
+                    "file": shared.source,
+                    "is in": f"line {shared.exclude_line} of {shared.exclude}",
+                },
+                texts={"shared": shared.text},
             )
-            for each in list_shared(block, stretches, excluded)
+            for shared in list_shared(block, stretches, excluded)
         )
         rule.add(examples, len(np.unique(stretches.documents)), most)
     return [rule]
 
 
 def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
-    """Return documents below the minimum of each limit, or below the usual one of words."""
+    """Return documents below each limit; without a limit of words, those below the usual one."""
     rules = []
     for reason, key in LIMIT_KEYS.items():
         limit = getattr(config, key)
@@ -244,13 +248,10 @@ def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
     evidence = join_evidence(block.evidence for block in blocks)
     counts = Counter(evidence.dropped) + Counter(evidence.dropped_lines)
     counts.pop(BOILERPLATE_LINE, None)  # with examples above
-    return [
-        *(LeftOut(reason, "always", True, number) for reason, number in counts.items()),
-        *(
-            LeftOut(f"{kind}, replaced", "personal_data", True, n)
-            for kind, n in evidence.replaced.items()
-        ),
-    ]
+    rules = [LeftOut(reason, "always", True, number) for reason, number in counts.items()]
+    for kind, number in evidence.replaced.items():
+        rules.append(LeftOut(f"{kind}, replaced", "personal_data", True, number))
+    return rules
 
 
 def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[int, str]:
@@ -264,14 +265,14 @@ def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[
         encoding: of the file.
 
     Returns:
-        The lines that were found, by number; those further in than 64 MB are not looked for.
+        The lines that were found, by number; only the first 64 MB are searched.
     """
     texts: dict[int, str] = {}
     wanted = set(numbers)
-    number = 1  # of the first line in `rest` and what follows
+    number = 1  # of the line that `rest` begins
     rest = b""  # of a line whose end was not read yet
     done = 0
-    # The file was read as far as it was needed, so damage here lies behind that.
+    # The sample read the file without damage, so damage is in a later part.
     with contextlib.suppress(InputError), UncompressedFile(path, encoding) as file:
         while wanted and done < _MOST_BYTES:
             part = file.read(_STEP_BYTES)
@@ -279,9 +280,10 @@ def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[
                 break
             done += len(part)
             *lines, rest = (rest + part).split(b"\n")
-            for here in [each for each in wanted if each < number + len(lines)]:
-                texts[here] = _shown(lines[here - number])
-                wanted.remove(here)
+            reached = [place for place in wanted if place < number + len(lines)]
+            for place in reached:
+                texts[place] = _shown(lines[place - number])
+                wanted.remove(place)
             number += len(lines)
     if number in wanted and rest:
         texts[number] = _shown(rest)
@@ -301,7 +303,7 @@ def _shown(line: bytes) -> str:
 
 
 def _border(line: bytes, place: int) -> int:
-    """Return the start of the UTF-8 character that a byte offset is in."""
+    """Return the start of the UTF-8 character that has the byte at an offset."""
     border = min(place, len(line))
     # A character has four bytes at most, so three steps back find its first one.
     while border > place - 3 and 0 < border < len(line) and line[border] & 0xC0 == 0x80:

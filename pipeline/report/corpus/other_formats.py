@@ -1,7 +1,7 @@
 """Patterns of text that is not prose: rows of a table, markup, subtitles, mail.
 
 A pattern counts if a large enough share of a file's lines has it; `signs.toml` lists the patterns
-with their shares and what to do about each.
+with their shares and advice.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.web_pages import LISTS
 
 _FEWEST_LINES = 5  # with a sign
-_MOST_LINES = 10_000  # looked at per file
-_SAME_SHAPE = 0.9  # of the lines have as many fields
+_MOST_LINES = 10_000  # judged per file
+_SAME_SHAPE = 0.9  # of the lines have the same number of fields
 _MOST_WORDS = 4  # columns of CoNLL with blanks; those with more have tabs
-_MOST_TAGS = 0.2  # of the lines have another tag
+_MOST_TAGS = 0.2  # different tags by lines, at most
 _MOST_ROWS = 0.7  # of the lines have at least the fields of the first
 _SHOWN_BYTES = 30
 _STRINGS_ADVICE = (
@@ -67,9 +67,9 @@ class _Sign:
 
     Attributes:
         pattern: searched in each line.
-        least: share of the lines that have it, from which on it is reported.
-        advice: what the lines hold, and what to do.
-        is_markup: whether a step of cleaning takes care of it.
+        least: share of lines with the pattern from which it is reported.
+        advice: the content of the lines, and what to do.
+        is_markup: whether the step `html` of cleaning removes it.
     """
 
     pattern: re.Pattern[bytes]
@@ -78,13 +78,13 @@ class _Sign:
     is_markup: bool = False
 
 
-# The names of columns, one of them as texts and their numbers are called.
+# The names of columns, one of them a usual name of texts, labels or ids.
 _HEADER = re.compile(
     rb"^(?=.*\b(?:text|content|body|sentence|review|comment|title|id|label)\b)"
     rb"\"?\w{1,30}\"?(?:([,;|])\"?\w{1,30}\"?)(?:\1\"?\w{1,30}\"?)*\s*$",
     re.IGNORECASE,
 )
-# What begins a JSON value that is written over several lines, or an array in one.
+# The beginning of a JSON value that is written over several lines, or of an array in one.
 _JSON_VALUE = re.compile(rb"\s*(?:\[\s*(?:\{\s*)?\"[^\"\n]*\"\s*[:,\]]|\{\s*\n\s*\"[^\"\n]*\"\s*:)")
 _FRONT_MATTER = re.compile(
     rb"\s*(?:---[ \t]*\r?\n(?:[\w-]+:[^\n]*\n(?:[ \t-][^\n]*\n)*){1,60}?---[ \t]*\r?\n"
@@ -92,14 +92,14 @@ _FRONT_MATTER = re.compile(
     rb"\+\+\+[ \t]*\r?\n)"  # YAML of Jekyll and the like, TOML of Hugo
 )
 # A line between texts: percent signs, a drawn line, or a tag. Smileys, quotes (`>>`), comments
-# (`/**`, `##`), fences of code (`~~~`) and what captions say of sounds (`[MUSIC]`) are none.
+# (`/**`, `##`), fences of code (`~~~`) and sounds in captions (`[MUSIC]`) are not.
 _PERCENT = re.compile(r"%{1,3}")
 _DRAWN = re.compile(r"\u2042|([-=*_+\u2013\u2014\u2015\u2500\u2550])(?: ?\1){1,79}|~{4,80}|#{4,80}")
 _TAG = re.compile(r"</?[A-Za-z|_ ]{1,20}/?>|\[/?(?:SEP|CLS|EOS|BOS|PAD|EOD|EOT|DOC|END)\]")
 # Number and share of the lines.
 _FEWEST_BETWEEN = 10
 _BETWEEN = 0.003
-_UNDERLINE = 3  # characters by which it may differ from the heading above it
+_UNDERLINE = 3  # characters by which an underline may differ from the heading above it
 _JSON = re.compile(rb"^\s*\{\s*\".*\}\s*,?\s*$")
 _STRING = re.compile(rb"""^\s*"(?:[^"\\]|\\.|"")*"\s*[,;]?\s*$""")
 _PYTHON = re.compile(rb"^\s*(?:\{\s*'[^']*'\s*:.*\}|\[\s*'.*['\"]\s*\])\s*,?\s*$")
@@ -112,10 +112,13 @@ _COUNTING = 0.8  # of the lines have the number after that of the line before
 
 @functools.cache
 def _signs() -> list[_Sign]:
-    html = "|".join(f"{LISTS['paragraph_elements']} {LISTS['inline_elements']}".split())
-    signs = toml_beside(__file__, "signs.toml")["signs"]
-    patterns = [re.compile(sign["pattern"].replace("ELEMENTS", html).encode()) for sign in signs]
-    return [_Sign(**sign | {"pattern": each}) for sign, each in zip(signs, patterns, strict=True)]
+    """Read the signs of `signs.toml`."""
+    elements = "|".join(f"{LISTS['paragraph_elements']} {LISTS['inline_elements']}".split())
+    signs = []
+    for sign in toml_beside(__file__, "signs.toml")["signs"]:
+        pattern = sign["pattern"].replace("ELEMENTS", elements)
+        signs.append(_Sign(**sign | {"pattern": re.compile(pattern.encode())}))
+    return signs
 
 
 def signs_of_other_formats(
@@ -155,26 +158,32 @@ def signs_of_other_formats(
     for advice, places in places_by_advice.items():
         path, share, example = max(places, key=lambda place: place[1])
         others = f" (and {quantity(len(places) - 1, 'other file')})" if len(places) > 1 else ""
-        what = advice.format(example).replace("SECTION", config.section_name)
-        warnings.append(f"{path}{others}: {share:.0%} of the lines hold {what}")
+        content = advice.format(example).replace("SECTION", config.section_name)
+        warnings.append(f"{path}{others}: {share:.0%} of the lines hold {content}")
         if advice in (_JSON_ADVICE, _ARRAY_ADVICE, _PYTHON_ADVICE) and config.format == "auto":
             raise UsageError(warnings[-1])
     return warnings
 
 
 def _marks_of_files(text: bytes, lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:
-    """Yield signs that few lines have: the beginning of a file, and lines between its texts."""
+    """Yield signs that few lines have: the beginning of a file, and lines between its texts.
+
+    Yields:
+        Advice, share of the lines, an example, and the share from which the sign is reported.
+    """
     if _JSON_VALUE.match(text):
         yield _ARRAY_ADVICE, 1.0, "", 1.0
-    if front := _FRONT_MATTER.match(text):
+    front = _FRONT_MATTER.match(text)
+    if front:
         block = front[0].split()
         share = front[0].count(b"\n") / len(lines)
         yield _FRONT_ADVICE, share, block[1].decode("utf-8", "replace")[:_SHOWN_BYTES], 0.0
     between: Counter[str] = Counter()
     above = ""
-    for line in (raw.decode("utf-8", "replace").strip() for raw in text.split(b"\n", _MOST_LINES)):
+    for raw_line in text.split(b"\n", _MOST_LINES):
+        line = raw_line.decode("utf-8", "replace").strip()
         is_underline = abs(len(line) - len(above)) <= _UNDERLINE and len(line) > 1 and above != ""
-        # After a blank line it is a rule of Markdown, or stands between the parts of a chapter.
+        # After a blank line it is a rule of Markdown, or separates the parts of a chapter.
         is_scene = above == "" and _DRAWN.fullmatch(line) is not None
         if line and not is_underline and not is_scene and _is_between(line):
             between[line] += 1
@@ -190,10 +199,14 @@ def _is_between(line: str) -> bool:
 
 
 def _shapes(lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:
-    """Yield signs that need all lines together: JSON, a header with rows, tabs, words with tags."""
-    share, _ = objects = _share(_JSON, lines)
-    yield _JSON_ADVICE, *objects, _SAME_SHAPE
-    if share < _SAME_SHAPE:
+    """Yield signs that need all lines together: JSON, a header with rows, tabs, words with tags.
+
+    Yields:
+        See `_marks_of_files`.
+    """
+    objects, example = _share(_JSON, lines)
+    yield _JSON_ADVICE, objects, example, _SAME_SHAPE
+    if objects < _SAME_SHAPE:
         yield _PYTHON_ADVICE, *_share(_PYTHON, lines), _SAME_SHAPE
     yield _STRINGS_ADVICE, *_share(_STRING, lines), _SAME_SHAPE
     header = _HEADER.match(lines[0])
@@ -214,8 +227,8 @@ def _shapes(lines: list[bytes]) -> Iterator[tuple[str, float, str, float]]:
     if tabs and share >= _SAME_SHAPE:
         yield _TABS_ADVICE, share, quantity(tabs, "tab"), _SAME_SHAPE
     elif numbers and counting >= _COUNTING * len(lines):
-        shown = f"{numbers[0]}, {numbers[-1]}"
-        yield _NUMBERS_ADVICE, counting / len(lines), shown, _COUNTING
+        examples = f"{numbers[0]}, {numbers[-1]}"
+        yield _NUMBERS_ADVICE, counting / len(lines), examples, _COUNTING
     elif 1 < words <= _MOST_WORDS and last_words <= _MOST_TAGS * len(lines):
         yield _TAGS_ADVICE, same_words, quantity(words, "word"), _SAME_SHAPE
 
@@ -227,7 +240,7 @@ def _most_frequent(numbers: list[int]) -> tuple[int, float]:
 
 
 def _share(pattern: re.Pattern[bytes], lines: list[bytes]) -> tuple[float, str]:
-    """Return the fraction of lines that have a pattern, 0 if they are few, and an example."""
+    """Return the fraction of lines with a pattern, 0 if these are few, and an example."""
     matches = [match for match in map(pattern.search, lines) if match]
     if len(matches) < min(_FEWEST_LINES, len(lines)):
         return 0.0, ""

@@ -50,7 +50,7 @@ class Corpus:
         config: of `vocab` or `preprocess`.
         files: that match its input.
         vocab: entries of a vocabulary, for its unknown words; None without one.
-        lowercase: how the vocabulary was made.
+        lowercase: whether the vocabulary is lower-cased, with or without accents.
     """
 
     config: CorpusSection
@@ -87,14 +87,16 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
             files.append(FileInfo(str(path), item["bytes"]))
     # The manifest has the rules' samples of the whole corpus.
     names = {field.name for field in dataclasses.fields(PreprocessConfig)}
-    names -= {"curation", "languages"} if "rules" in manifest else set()
+    if "rules" in manifest:
+        names -= {"curation", "languages"}
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in manifest.get("config", {}).items()
         if name in names
     }
     values["input"] = tuple(file.path for file in files)
-    values |= {"exclude": tuple(excluded), "duplicates_against": tuple(against)}
+    values["exclude"] = tuple(excluded)
+    values["duplicates_against"] = tuple(against)
     config = PreprocessConfig(**values)
     if not files:
         return "Its manifest names no files."
@@ -114,7 +116,7 @@ def corpus_at(
     Args:
         config: of `preprocess`.
         vocab: path of a vocabulary, for its unknown words.
-        lowercase: how the vocabulary was made; by default, as its manifest or entries say.
+        lowercase: whether the vocabulary is lower-cased; None finds out by its manifest or entries.
 
     Returns:
         The corpus to look at.
@@ -134,9 +136,9 @@ def corpus_sections(corpus: Corpus, *, samples: int, is_alone: bool = False) -> 
     """Render a sample of the text.
 
     Args:
-        corpus: the files and how to read them.
+        corpus: the files and the settings of reading.
         samples: examples of each rule.
-        is_alone: whether nothing else on the page says how large the corpus is.
+        is_alone: whether the page has nothing else, so that it needs the sizes of the corpus.
 
     Returns:
         Scripts, lengths, copies, unknown words, and text left out by rules.
@@ -164,7 +166,7 @@ def corpus_sections(corpus: Corpus, *, samples: int, is_alone: bool = False) -> 
 
 
 def _tiles(corpus: Corpus, blocks: Sequence[Any]) -> str:
-    """Render sizes at a glance; those of the text are of what was read."""
+    """Render sizes at a glance; those of the text are of the sample."""
     lengths = lengths_of(blocks)
     return tiles_html(
         {
@@ -218,23 +220,20 @@ def _copies(blocks: Sequence[Any], config: CorpusSection) -> Iterator[Section]:
     folded = list(map(fold_block, blocks))
     documents = find_copies(
         blocks,
-        [each.document_keys for each in folded],
+        [block.document_keys for block in folded],
         [block.document_offsets for block in blocks],
         most=_MOST_LISTED,
     )
     lines = find_copies(
         blocks,
-        [each.line_keys for each in folded],
+        [block.line_keys for block in folded],
         [block.line_offsets for block in blocks],
         most=_MOST_LISTED,
     )
-    kept = config.duplicates == "keep"
-    yield _copies_section(
-        "Copies of documents",
-        documents,
-        "document",
-        "--duplicates exact drops these" if kept else f"--duplicates {config.duplicates} is set",
-    )
+    hint = f"--duplicates {config.duplicates} is set"
+    if config.duplicates == "keep":
+        hint = "--duplicates exact drops these"
+    yield _copies_section("Copies of documents", documents, "document", hint)
     threshold = config.near_duplicate_threshold
     near = similar_documents(blocks, folded, threshold=threshold, most=_MOST_PAIRS)
     yield TableSection(
@@ -289,7 +288,7 @@ def _left_out(rules: Sequence[LeftOut], samples: int) -> Iterator[Section]:
     )
     for rule in rules:
         if rule.examples and samples:
-            would = "" if rule.is_on else "Off; it would leave out:"
+            note = "" if rule.is_on else "Off; it would leave out:"
             yield ExamplesSection(
-                title=f"Left out: {rule.rule}", examples=rule.examples[:samples], note=would
+                title=f"Left out: {rule.rule}", examples=rule.examples[:samples], note=note
             )

@@ -1,8 +1,8 @@
-"""A bounded sample of a corpus, and how much text the whole has.
+"""A sample of a corpus of limited size, and an estimate of the text of the whole.
 
-The sample takes the beginnings of files that are spread evenly over the corpus in its order: files
-of one source are often neighbors, so that the first ones would all be of one kind. A file
-that needs less than its share leaves the rest to the others.
+The sample takes the beginnings of files that are spread evenly over the corpus: files of one source
+are often neighbors, so the first files would all be of one kind. A file that needs less than its
+share leaves the rest to the others.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.raw_block import RawBlock
 from pipeline.corpus.readers.formats import look_at_text, make_reader, read_file
 
-MOST_BYTES = 32_000_000
+MOST_BYTES = 32_000_000  # of text of a sample
 _MOST_FILES = 64
-_BLOCK_BYTES = 2_000_000
+_BLOCK_BYTES = 2_000_000  # of text of a block, at most and at least
 _LEAST_BLOCK_BYTES = 64_000
 
 
@@ -33,7 +33,7 @@ class SampledFile:
     Attributes:
         file: path and stored size.
         text_bytes: of the text that was read.
-        size: what was read, in the unit of the reader's `whole_size`.
+        size: bytes that were read, counted like the reader's `whole_size`.
         is_whole: whether all of it was read.
     """
 
@@ -52,7 +52,7 @@ class CorpusSample:
         blocks: the same cleaned, without limits and curation.
         is_whole: whether the sample is all of the corpus.
         note: names the part, for the reader of a page.
-        files: that were read, with how much of each.
+        files: that were read, with the size of the part of each.
     """
 
     raw: Sequence[RawBlock]
@@ -74,7 +74,7 @@ def read_sample(
     Args:
         config: of `vocab` or `preprocess`.
         files: of the corpus.
-        most_bytes: of text; documents are read whole, so that a few more are possible.
+        most_bytes: of text; a few more are possible, since documents are read whole.
         layouts: of plain text files by path; found here if None.
 
     Returns:
@@ -106,10 +106,11 @@ def read_sample(
         raw += first_blocks
         left -= sum(block.texts.data.nbytes for block in first_blocks)
         is_whole &= is_read
+        texts = [block.texts for block in first_blocks]
         sampled.append(
             SampledFile(
                 file=file,
-                text_bytes=sum(int((b.texts.stops - b.texts.starts).sum()) for b in first_blocks),
+                text_bytes=sum(int((part.stops - part.starts).sum()) for part in texts),
                 size=sum(block.size for block in first_blocks),
                 is_whole=is_read,
             )
@@ -141,14 +142,14 @@ def _first_blocks(blocks: Iterator[RawBlock], share: int) -> tuple[list[RawBlock
 
 
 def text_scale(config: CorpusSection, sample: CorpusSample, files: Sequence[FileInfo]) -> float:
-    """Estimate the text of a corpus over that of a sample, 1 or more.
+    """Estimate the text of a corpus as a multiple of that of a sample, 1 or more.
 
     Extrapolates by bytes before compression inside a file (for Parquet, of the text column), and by
     stored bytes to files that were not read.
     """
-    read = sum(each.text_bytes for each in sample.files)
-    total = sum(_text_bytes(config, each) for each in sample.files)
-    stored = sum(each.file.bytes for each in sample.files)
+    read = sum(sampled.text_bytes for sampled in sample.files)
+    total = sum(_text_bytes(config, sampled) for sampled in sample.files)
+    stored = sum(sampled.file.bytes for sampled in sample.files)
     total *= sum(file.bytes for file in files) / max(stored, 1)
     return max(total / max(read, 1), 1.0)
 

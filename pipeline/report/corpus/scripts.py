@@ -30,7 +30,7 @@ _OTHER_NAMES = {
     "HENTAIGANA": "Hiragana",
     "KATAKANA-HIRAGANA": "Katakana",
 }
-_SAMPLED_LETTERS = 100
+_SAMPLED_LETTERS = 100  # of a text, by which its script is told
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -57,7 +57,7 @@ def count_scripts(texts: Iterable[str]) -> dict[str, int]:
         script = script_of(chr(code_point))
         if script != OTHER:
             scripts[script] = scripts.get(script, 0) + int(counts[code_point])
-    return dict(sorted(scripts.items(), key=lambda each: (-each[1], each[0])))
+    return dict(sorted(scripts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def main_script(text: str) -> str:

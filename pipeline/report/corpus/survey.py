@@ -25,18 +25,21 @@ from pipeline.corpus.duplicates.near_duplicates import (
 from pipeline.report.corpus.scripts import count_scripts
 from pipeline.vocabulary.word_counter import WordCounter
 
-_LONGEST_WORD = 100
-MOST_COMPARED = 50_000
+_LONGEST_WORD = 100  # characters
+_SHOWN_SENTENCES = 8  # of a document
+MOST_COMPARED = 50_000  # documents, for near duplicates
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Copies:
-    """Documents or lines, and those that repeat an earlier one but for case, spacing, punctuation.
+    """Counts of documents or lines that repeat an earlier one.
+
+    Case, spacing and punctuation may differ.
 
     Attributes:
-        number: of all.
-        surplus: those that repeat an earlier one.
-        most: the most frequent texts, how often, and where first.
+        number: of all documents or lines.
+        surplus: number of those that repeat an earlier one.
+        most: the most frequent texts, the number of each, and the place of its first occurrence.
     """
 
     number: int
@@ -50,8 +53,8 @@ class NearCopies:
 
     Attributes:
         compared: distinct documents.
-        similar: those of them that are near another one.
-        pairs: the most similar: similarity, and place and beginning of both.
+        similar: number of those that are near another one.
+        pairs: the most similar: similarity, then place and beginning of both.
     """
 
     compared: int
@@ -64,10 +67,10 @@ class Unknown:
     """Words that the vocabulary does not cover.
 
     Attributes:
-        words: all words of the sample.
-        fraction: of them that become [UNK].
-        tokens_per_word: of all words.
-        most: the most frequent unknown words, and how often.
+        words: number of all words of the sample.
+        fraction: of the words that become [UNK].
+        tokens_per_word: mean over all words.
+        most: the most frequent unknown words, and the number of each.
     """
 
     words: int
@@ -109,8 +112,9 @@ def similar_documents(
 ) -> NearCopies:
     """Find documents that `--duplicates near` would find similar; equal ones count once.
 
-    The same signatures and bands as in the job; see `near_duplicates.py` of `pipeline/corpus`.
-    Memory: a kilobyte for each of at most MOST_COMPARED documents.
+    Signatures and bands are those of the job; see `near_duplicates.py` of
+    `pipeline/corpus/duplicates`. Needs a kilobyte of memory for each of at most MOST_COMPARED
+    documents.
 
     Args:
         blocks: of the sample.
@@ -121,25 +125,25 @@ def similar_documents(
     Returns:
         The counts, and the most similar pairs.
     """
-    keys = np.concatenate([each.document_keys for each in folded])
-    # The first document of each kind, in the order of the corpus.
+    keys = np.concatenate([block.document_keys for block in folded])
+    # The first of equal documents, in the order of the corpus.
     firsts = np.sort(np.unique(keys, return_index=True)[1])[:MOST_COMPARED]
-    bounds = np.cumsum([0, *(len(each.document_keys) for each in folded)])
-    signatures = [
-        signatures_of(
-            each.words,
-            each.document_offsets,
-            firsts[(firsts >= begin) & (firsts < end)] - begin,
-        )
-        for each, begin, end in zip(folded, bounds[:-1], bounds[1:], strict=True)
-    ]
-    minima, sketches = (np.concatenate(parts) for parts in zip(*signatures, strict=True))
+    begin = 0
+    signatures = []
+    for block in folded:
+        end = begin + len(block.document_keys)
+        documents = firsts[(firsts >= begin) & (firsts < end)] - begin
+        signatures.append(signatures_of(block.words, block.document_offsets, documents))
+        begin = end
+    minima = np.concatenate([minima_of_block for minima_of_block, _ in signatures])
+    sketches = np.concatenate([sketches_of_block for _, sketches_of_block in signatures])
     bands, rows = choose_bands(threshold)
     rows_of_bands = np.empty(len(firsts) * bands, BAND)
     rows_of_bands["band"] = band_keys(minima, bands, rows).ravel()
     rows_of_bands["key"] = np.repeat(np.arange(len(firsts)), bands)
     pairs = np.concatenate([np.empty(0, PAIR), *pair_candidates(rows_of_bands)])
-    left, right = pairs["left"].astype(np.int64), pairs["right"].astype(np.int64)
+    left = pairs["left"].astype(np.int64)
+    right = pairs["right"].astype(np.int64)
     similarity = estimated_similarity(sketches[left], sketches[right])
     is_similar = similarity >= threshold
     left = left[is_similar]
@@ -149,9 +153,9 @@ def similar_documents(
     offsets = [block.document_offsets for block in blocks]
     items = []
     for place in order:
-        both = (int(firsts[numbers[place]]) for numbers in (left, right))
-        one, another = (": ".join(_place_and_text(blocks, offsets, each)) for each in both)
-        items.append((float(similarity[place]), one, another))
+        one = _place_and_text(blocks, offsets, int(firsts[left[place]]))
+        another = _place_and_text(blocks, offsets, int(firsts[right[place]]))
+        items.append((float(similarity[place]), ": ".join(one), ": ".join(another)))
     similar = len(np.union1d(left, right))
     return NearCopies(compared=len(firsts), similar=similar, pairs=items)
 
@@ -164,7 +168,7 @@ def unknown_words(
     Args:
         blocks: of the sample.
         vocab: its entries.
-        lowercase: how it was made.
+        lowercase: whether it is lower-cased, with or without accents.
         most: words to return.
 
     Returns:
@@ -216,8 +220,8 @@ def find_copies(
     order = repeated[np.lexsort((firsts[repeated], -counts[repeated]))][:most]
     items = []
     for place in order.tolist():
-        where, text = _place_and_text(blocks, offsets_of_blocks, int(firsts[place]))
-        items.append((text, int(counts[place]), where))
+        first_place, text = _place_and_text(blocks, offsets_of_blocks, int(firsts[place]))
+        items.append((text, int(counts[place]), first_place))
     return Copies(number=len(keys), surplus=len(keys) - len(counts), most=items)
 
 
@@ -240,5 +244,6 @@ def _place_and_text(
     inside = number - int(bounds[place])
     begin, end = offsets_of_blocks[place][inside : inside + 2].tolist()
     document = int(np.searchsorted(block.document_offsets, begin, side="right")) - 1
-    text = " ".join(block.sentences.slice(begin, min(end - begin, 8)).to_pylist())
+    sentences = block.sentences.slice(begin, min(end - begin, _SHOWN_SENTENCES))
+    text = " ".join(sentences.to_pylist())
     return f"{block.source}:{block.document_lines[document]}", text

@@ -33,7 +33,7 @@ def label_errors_page(source: str, doubted: Sequence[DoubtedRow], checked: int) 
     Args:
         source: file of the rows.
         doubted: the rows.
-        checked: how many rows were checked.
+        checked: number of rows that were checked.
     """
     head = (
         f"<p>{quantity(len(doubted), 'doubtful label')} in {quantity(checked, 'row')} of "
@@ -44,7 +44,7 @@ def label_errors_page(source: str, doubted: Sequence[DoubtedRow], checked: int) 
 
 
 def label_errors_sections(doubted: Sequence[DoubtedRow]) -> list[Section]:
-    """Lay out which labels are doubtful, and the rows, the most doubtful first."""
+    """Lay out the doubtful labels with their numbers, and the rows, the most doubtful first."""
     left = len(doubted) - MOST_DOUBTED
     more = f" {left:,} more are in label_errors.csv." if left > 0 else ""
     pairs = Counter((row.label, row.suggested_label) for row in doubted)
@@ -64,7 +64,7 @@ def label_errors_sections(doubted: Sequence[DoubtedRow]) -> list[Section]:
 
 
 def read_doubted_rows(path: Path) -> list[DoubtedRow] | None:
-    """Read the rows of `label_errors.csv`; those that say less than it does are left out.
+    """Read the rows of `label_errors.csv`; rows that lack one of its columns are left out.
 
     Returns:
         The rows; None if the file is no CSV in UTF-8.
@@ -76,7 +76,7 @@ def read_doubted_rows(path: Path) -> list[DoubtedRow] | None:
 
 
 def _doubted_rows(path: Path) -> list[DoubtedRow]:
-    """Read the rows that say all that is needed; raise csv.Error and UnicodeDecodeError."""
+    """Read the rows that have all columns; raise csv.Error and UnicodeDecodeError."""
     from bert_tf.tasks.running.evaluation import DoubtedRow
 
     known = {field.name for field in dataclasses.fields(DoubtedRow)}

@@ -1,7 +1,7 @@
 """The page of a table with predictions, as `score` and `evaluate` write them.
 
-It is laid out from the table alone, long after the job: which labels it has, how certain the
-predictions are, and which rows are least certain.
+It is laid out only from the table, long after the job: its labels, the certainty of its
+predictions, and its least certain rows.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _TRUE = "label"  # beside a predicted one, in predictions of an evaluation
 
 
 class _Names(NamedTuple):
-    """Columns by what tasks declare of them, as they are called in the table.
+    """Columns of predictions by their kind, under their names in the table.
 
     Attributes:
-        labels: have a label of the row.
-        lists: have the labels of a row, or parts of its text with a label each.
-        scores: have the probability of the prediction.
-        values: have a predicted number.
+        labels: of a label of the row.
+        lists: of the labels of a row, or of parts of its text with a label each.
+        scores: of the probability of the prediction.
+        values: of a predicted number.
     """
 
     labels: tuple[str, ...]
@@ -69,7 +69,7 @@ def _names(renamed: Mapping[str, str]) -> _Names:
     for task in TASKS.values():
         seen: set[str] = set()
         for field in task.predictions:
-            # Of several lists the first has the labels, the others say something of each.
+            # The first of several lists has the labels, the others have details of each.
             if not field.is_extra and not (field.kind == "json" and "json" in seen):
                 name = renamed.get(field.name, field.name)
                 by_kind.setdefault(field.kind, {})[name] = None
@@ -80,18 +80,18 @@ def _names(renamed: Mapping[str, str]) -> _Names:
 
 @dataclasses.dataclass
 class _Predictions:
-    """What is gathered from a table, in one pass.
+    """Counts, values and rows of a table, gathered in one pass.
 
     Attributes:
-        rows: how many were read.
-        labels: predictions by label; of lists each label once a row.
+        rows: number of rows that were read.
+        labels: predictions by label; a label of a list counts once per row.
         true: rows by their own label, if they have one.
         scores: probability of each prediction.
-        wrong: whether each of these is wrong, if rows have labels.
+        wrong: whether each of these predictions is wrong; False for rows without a label.
         values: predicted numbers.
-        least: up to `MOST_EXAMPLES` rows with the lowest probability: minus it, minus the number
-            of the row, and the row.
-        first: the first rows, and where they are.
+        least: a heap of up to `MOST_EXAMPLES` rows with the lowest probability: minus this
+            probability, minus the number of the row, its place, and the row.
+        first: the first rows with their places.
     """
 
     rows: int = 0
@@ -104,7 +104,7 @@ class _Predictions:
     first: list[tuple[Place, dict[str, Any]]] = dataclasses.field(default_factory=list)
 
     def add(self, row: dict[str, Any], place: Place, names: _Names, samples: int) -> None:
-        """Add a row; of the first, so many `samples` are kept."""
+        """Add a row; the first `samples` rows are kept."""
         self.rows += 1
         if len(self.first) < samples:
             self.first.append((place, row))
@@ -148,25 +148,25 @@ def predictions_sections(
     Args:
         path: a table, or the folder of the job.
         manifest: of the job.
-        samples: rows to show as they are.
+        samples: first rows to show.
 
     Returns:
-        The sections; none where no table has predictions that are known, such as CoNLL files.
+        The sections; none if no table has known predictions, such as CoNLL files.
     """
     content: list[Section | str] = []
     if path.is_dir() and (path / REPORT).is_file():
         content.append(
-            f'<p class="note">{escape(str(path / REPORT))} shows the most telling rows and what '
-            "this task measures.</p>"
+            f'<p class="note">{escape(str(path / REPORT))} shows the most telling rows and the '
+            "measures of this task.</p>"
         )
     tables = _tables_of_job(path, str(manifest.get("command")))
     for table in tables:
-        of = f" ({table.name})" if len(tables) > 1 else ""
-        found = _read(table, manifest, max(samples, 1))
-        if found is not None and found.rows:
+        suffix = f" ({table.name})" if len(tables) > 1 else ""
+        gathered = _read(table, manifest, max(samples, 1))
+        if gathered is not None and gathered.rows:
             if manifest.get("command") != "evaluate":
-                found.forget_other_labels()
-            content += _sections(found, manifest, of)
+                gathered.forget_other_labels()
+            content += _sections(gathered, manifest, suffix)
     return content
 
 
@@ -183,74 +183,83 @@ def _read(table: Path, manifest: Mapping[str, Any], samples: int) -> _Prediction
     config = manifest.get("config", {})
     renamed = dict(entry.split("=", 1) for entry in config.get("rename") or ())
     names = _names(renamed)
-    found = _Predictions()
+    gathered = _Predictions()
     dialect = TableDialect(id_column=None)
     try:
         for block in read_table_blocks(table, dialect=dialect, max_rows=_MOST_READ):
             for row, line in zip(block.rows, block.lines, strict=True):
-                found.add(row, block.places.at(line), names, samples)
+                gathered.add(row, block.places.at(line), names, samples)
     except BertPipelineError:  # a format of words, or damaged: the files are compared elsewhere
         return None
-    return found
+    return gathered
 
 
-def _sections(found: _Predictions, manifest: Mapping[str, Any], of: str) -> Iterator[Section]:
-    read = f"Of the first {quantity(found.rows, 'row')}." if found.rows == _MOST_READ else ""
-    if found.labels:
-        yield _label_table(found, of, read)
-    if found.scores:
-        yield _scores(found, of, read)
-    if found.values:
-        values = np.array(found.values, np.float64)
-        yield histogram(f"Predicted values{of}", "value", "rows", values, note=read)
+def _sections(
+    gathered: _Predictions, manifest: Mapping[str, Any], suffix: str
+) -> Iterator[Section]:
+    """Lay out the predictions of a table; titles end in `suffix`."""
+    note = ""
+    if gathered.rows == _MOST_READ:
+        note = f"Of the first {quantity(gathered.rows, 'row')}."
+    if gathered.labels:
+        yield _label_table(gathered, suffix, note)
+    if gathered.scores:
+        yield _scores(gathered, suffix, note)
+    if gathered.values:
+        values = np.array(gathered.values, np.float64)
+        yield histogram(f"Predicted values{suffix}", "value", "rows", values, note=note)
     columns = manifest.get("columns") or {}
     yield ExamplesSection(
-        title=f"First rows{of}",
-        examples=[_example(place, row, columns) for place, row in found.first],
+        title=f"First rows{suffix}",
+        examples=[_example(place, row, columns) for place, row in gathered.first],
     )
-    if found.least:
+    if gathered.least:
+        least = sorted(gathered.least, key=lambda entry: entry[:2], reverse=True)
         yield ExamplesSection(
-            title=f"Least certain rows{of}",
-            examples=[
-                _example(place, row, columns)
-                for _, _, place, row in sorted(found.least, key=lambda each: each[:2], reverse=True)
-            ],
+            title=f"Least certain rows{suffix}",
+            examples=[_example(place, row, columns) for _, _, place, row in least],
             note="By the probability of the prediction, the lowest first.",
         )
 
 
-def _label_table(found: _Predictions, of: str, note: str) -> TableSection:
-    order = found.labels.most_common(MOST_ROWS)
-    more = len(found.labels) - len(order)
+def _label_table(gathered: _Predictions, suffix: str, note: str) -> TableSection:
+    order = gathered.labels.most_common(MOST_ROWS)
+    more = len(gathered.labels) - len(order)
     left = f" {more:,} more labels are rarer." if more else ""
     columns = [("label", "text"), ("rows", "count"), ("of all", "share")]
-    rows: list[list[Any]] = [[label, count, count / found.rows] for label, count in order]
-    if found.true:
+    rows: list[list[Any]] = [[label, count, count / gathered.rows] for label, count in order]
+    if gathered.true:
         columns.append(("labeled so", "count"))
-        rows = [[*row, found.true[row[0]]] for row in rows]
+        rows = [[*row, gathered.true[row[0]]] for row in rows]
     return TableSection(
-        title=f"Predicted labels{of}",
+        title=f"Predicted labels{suffix}",
         columns=tuple(columns),  # type: ignore[arg-type]
         rows=rows,
         note=f"{note}{left}".strip(),
     )
 
 
-def _scores(found: _Predictions, of: str, note: str) -> HistogramSection:
-    scores = np.array(found.scores, np.float64)
-    if found.true:
-        section = confidence_histogram(scores, np.array(found.wrong), note)
-        return dataclasses.replace(section, title=f"{section.title}{of}")
-    title = f"Probability of the predictions{of}"
+def _scores(gathered: _Predictions, suffix: str, note: str) -> HistogramSection:
+    scores = np.array(gathered.scores, np.float64)
+    if gathered.true:
+        section = confidence_histogram(scores, np.array(gathered.wrong), note)
+        return dataclasses.replace(section, title=f"{section.title}{suffix}")
+    title = f"Probability of the predictions{suffix}"
     return histogram(title, "probability", "rows", scores, bounds=(0.0, 1.0), note=note)
 
 
 def _example(place: Place, row: Mapping[str, Any], columns: Mapping[str, Any]) -> Example:
-    """Return a row with its predictions as facts; `columns` as in the manifest of the job."""
+    """Return a row with its predictions as facts.
+
+    Args:
+        place: of the row in the table.
+        row: its cells.
+        columns: of the manifest: those that the model reads, and those that were added.
+    """
     added = set(columns.get("added", ()))
     cells = {name: _shown(value) for name, value in row.items()}
     own = row.get("line")
-    if not added and isinstance(own, int):  # a prediction names the row that it is of
+    if not added and isinstance(own, int):  # a prediction names its row
         place = Place(own, row.get("row") or 0, str(row.get("id", "")))
         cells = {name: text for name, text in cells.items() if name not in Place._fields}
     texts = {name: cells.pop(name) for name in _text_columns(columns, cells)}
@@ -269,7 +278,7 @@ def _text_columns(columns: Mapping[str, Any], row: Mapping[str, Any]) -> list[st
 
 
 def _first_of(row: Mapping[str, Any], columns: Sequence[str]) -> Any:
-    """Return the first value that a row has of some columns; None without any."""
+    """Return the first value of a row in some columns; None without any."""
     return next((row[name] for name in columns if row.get(name) is not None), None)
 
 
@@ -287,14 +296,14 @@ def _labels_in(value: Any) -> set[str]:
 def _number(value: Any) -> float | None:
     """Return a finite number, perhaps written as text; None for anything else."""
     try:
-        found = float(value)
+        number = float(value)
     except (TypeError, ValueError):
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def _shown(value: Any) -> str:
-    """Write a cell; of a list of entities or tags, the part that a reader looks for."""
+    """Write a cell; entities, tags and probabilities of labels are abbreviated."""
     if value is None:
         return ""
     if isinstance(value, str) and value[:1] in ("[", "{"):
@@ -305,9 +314,9 @@ def _shown(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict) and value and all(map(_is_number, value.values())):
-        shown = sorted(value, key=lambda name: -value[name])[:_SHOWN_LABELS]
-        more = ", …" if len(value) > len(shown) else ""
-        return ", ".join(f"{name} {value[name]:.4g}" for name in shown) + more
+        names = sorted(value, key=lambda name: -value[name])[:_SHOWN_LABELS]
+        more = ", …" if len(value) > len(names) else ""
+        return ", ".join(f"{name} {value[name]:.4g}" for name in names) + more
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         return ", ".join(map(_shown_part, value)) or "-"
     if isinstance(value, list) and all(isinstance(item, str) for item in value):

@@ -27,8 +27,8 @@ def write_explained(
 ) -> None:
     """Keep explained rows for the page."""
     explained = [
-        [_file_of(row, plan), row.place, row.texts, each]
-        for row, each in zip(rows, explanations, strict=True)
+        [_file_of(row, plan), row.place, row.texts, of_row]
+        for row, of_row in zip(rows, explanations, strict=True)
     ]
     write_text_atomically(plan.parts / _EXPLAINED, json.dumps(explained))
 
@@ -62,8 +62,8 @@ def page_of_scores(
     if plan.explains:
         stored = json.loads((plan.parts / _EXPLAINED).read_text(encoding="utf-8"))
         explained = [
-            ExplainedRow(file=file, place=Place(*place), texts=texts, explanations=each)
-            for file, place, texts, each in stored
+            ExplainedRow(file=file, place=Place(*place), texts=texts, explanations=of_row)
+            for file, place, texts, of_row in stored
         ]
     uncertain = []
     if plan.marked is not None and plan.marked.output is not None and plan.label_next is None:
@@ -72,13 +72,14 @@ def page_of_scores(
     facts = [f"{quantity(counts.rows_scored, 'row')} scored, {rejected:,} rejected"]
     if plan.abstention is not None:
         undecided = quantity(counts.sums[Fact.ABSTAINED], "prediction")
-        why = why_undecided(plan.abstention, config.abstain_far, counts)
-        facts.append(f"{undecided} left out, of rows with {why}")
+        reasons = why_undecided(plan.abstention, config.abstain_far, counts)
+        facts.append(f"{undecided} left out, of rows with {reasons}")
     if kept:
-        number, others = quantity(len(plan.tables), "file"), quantity(len(kept), "other file")
+        scored = quantity(len(plan.tables), "file")
+        others = quantity(len(kept), "other file")
         stay = "stays" if len(kept) == 1 else "stay"
         facts.append(
-            f"rows of {number} that this update scored; {others} of the folder {stay} as an "
+            f"rows of {scored} that this update scored; {others} of the folder {stay} as an "
             "earlier run scored them"
         )
     # Names without their folders: the page is the same wherever the job ran.

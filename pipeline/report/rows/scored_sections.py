@@ -1,4 +1,4 @@
-"""The page of scored files: labels, probabilities, what differs from training, rows to look at."""
+"""The page of scored files: labels, probabilities, differences from training, rows to check."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ScoredFile:
 
     Attributes:
         source: its name, without folders that all inputs share.
-        drift: how it compares with the training rows; None if that is unknown.
+        drift: comparison with the training rows; None if that is unknown.
         scores: int64 [bins], rows by the probability of their prediction; None without any.
     """
 
@@ -50,7 +50,7 @@ class ExplainedRow:
 
     Attributes:
         file: its file, if there are several; else "".
-        place: where it is in its file.
+        place: its place in the file.
         texts: its text, or list of texts, by input.
         explanations: see `Explanation.as_json`.
     """
@@ -82,7 +82,8 @@ def scored_page(
     content: list[Section | str] = [f"<p>{escape(sentence_case(fact))}.</p>" for fact in facts]
     several = len(files) > 1
     for file in files:
-        content += _file_sections(file, f" ({file.source})" if several else "")
+        suffix = f" ({file.source})" if several else ""
+        content += _file_sections(file, suffix)
     if explained:
         content.append(_explained_html(explained))
     if uncertain:
@@ -109,14 +110,15 @@ def scored_page(
     return html_document(title, content, command="score", style=_SHADES)
 
 
-def _file_sections(file: ScoredFile, of: str) -> Iterator[Section | str]:
+def _file_sections(file: ScoredFile, suffix: str) -> Iterator[Section | str]:
+    """Lay out the facts on a file; titles end in `suffix`."""
     if file.drift is not None:
         kind = "warning" if file.drift.differences else "note"
         yield f'<p class="{kind}">{escape(f"{file.source}: {file.drift}")}.</p>'
         labels = [row for row in file.drift.measured if row.kind == "label"]
         if labels:
             yield TableSection(
-                title=f"Predicted labels{of}",
+                title=f"Predicted labels{suffix}",
                 columns=(("label", "text"), ("share", "fraction"), ("of evaluation", "fraction")),
                 rows=[[row.name, row.share, row.expected] for row in labels],
                 note="Beside the predictions for the evaluation rows of the model.",
@@ -124,7 +126,7 @@ def _file_sections(file: ScoredFile, of: str) -> Iterator[Section | str]:
     if file.scores is not None and file.scores.sum():
         edges = [f"{edge:g}" for edge in np.linspace(0, 1, len(file.scores) + 1).round(6).tolist()]
         yield HistogramSection(
-            title=f"Probability of the predictions{of}",
+            title=f"Probability of the predictions{suffix}",
             x_title="probability",
             noun="rows",
             names=[f"{low} to {high}" for low, high in itertools.pairwise(edges)],
@@ -135,15 +137,15 @@ def _file_sections(file: ScoredFile, of: str) -> Iterator[Section | str]:
         others = [row for row in file.drift.measured if row.kind == "text"]
         if others:
             yield TableSection(
-                title=f"Texts{of}",
+                title=f"Texts{suffix}",
                 columns=(("rows that", "text"), ("share", "fraction"), ("in training", "fraction")),
                 rows=[[row.name, row.share, row.expected] for row in others],
             )
         if file.drift.differences:
             yield TableSection(
-                title=f"Differences from the training rows{of}",
+                title=f"Differences from the training rows{suffix}",
                 columns=(("rows that", "text"), ("share", "fraction"), ("expected", "fraction")),
-                rows=[[each.name, each.share, each.expected] for each in file.drift.differences],
+                rows=[[row.name, row.share, row.expected] for row in file.drift.differences],
                 note="The most certain first.",
             )
 
@@ -166,11 +168,11 @@ def _explanation_html(row: ExplainedRow, entry: Mapping[str, Any]) -> str:
     numbers = f"logit {entry['logit']:.3f}, {entry['baseline']:.3f} without words"
     parts = []
     for name, value in texts.items():
-        for item, text in enumerate([value] if isinstance(value, str) else value):
-            own = None if isinstance(value, str) else item
-            words = [
-                word for word in entry["words"] if word["input"] == name and word.get("item") == own
-            ]
+        words_of_input = [word for word in entry["words"] if word["input"] == name]
+        # Words of a list of texts have the number of their text.
+        items = [(None, value)] if isinstance(value, str) else list(enumerate(value))
+        for item, text in items:
+            words = [word for word in words_of_input if word.get("item") == item]
             if words:
                 shaded = _shaded(text, words, largest)
                 label = f"<b>{escape(name)}</b> " if len(texts) > 1 else ""
@@ -192,8 +194,10 @@ def _explanation_html(row: ExplainedRow, entry: Mapping[str, Any]) -> str:
 
 
 def _shaded(text: str, words: Sequence[Mapping[str, Any]], largest: float) -> str:
-    pieces, last = [], 0
-    for word in sorted(words, key=lambda each: each["start"]):
+    """Render a text with its words shaded by their shares; `largest` has the full color."""
+    pieces = []
+    last = 0
+    for word in sorted(words, key=lambda word: word["start"]):
         share = word["share"]
         kind = ' class="against"' if share < 0 else ""
         pieces.append(escape(text[last : word["start"]]))
