@@ -39,7 +39,8 @@ from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS, Batching, EncodedRo
 from bert_tf.engines.cuda import compiled_forward
 from bert_tf.pretraining.step_trial import StepShape, full_batch, training_step_of
 from bert_tf.serving.signatures import IDS_INPUTS
-from bert_tf.tasks.base.task import ROW_WEIGHTS, FinetuningLoss, TaskData
+from bert_tf.tasks.base.task import FinetuningLoss
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.running.batches import FinetuningInputs, ForwardPass
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy

@@ -14,7 +14,7 @@ from bert_tf.config.registries import BFLOAT16, FLOAT16, FLOAT32
 from bert_tf.data.rows.encoded_rows import COMPILED_TIMES
 from bert_tf.engines.registry import EngineEntry
 from bert_tf.engines.token_ids import TokenIdsEngine
-from bert_tf.tasks.base.task import ServedTask
+from bert_tf.tasks.base.served_task import ServedTask
 from bert_tf.tasks.registry import served_task_from_settings
 from bert_tf.training.arithmetic import inference_form, keep_float32_exact
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory

@@ -17,7 +17,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import BertMaskedLM, BertPretrainingModel
 from bert_tf.tasks.base.declaration import TaskCard
-from bert_tf.tasks.base.task import ServedTask
+from bert_tf.tasks.base.served_task import ServedTask
 from bert_tf.tasks.registry import pretrained_task_class, served_task_from_settings
 from bert_tf.weights.model_directory import ModelDirectory, load_all_weights, model_tensors
 from bert_tf.weights.tensor_names import ENCODER_PREFIX, model_bindings

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from bert_tf.base.console import Console
     from bert_tf.data.tables.sketches import TableSketch
     from bert_tf.tasks.base.host_task import HostTask
-    from bert_tf.tasks.base.pretrained import PretrainedTask
     from bert_tf.tasks.base.report_sections import Section
-    from bert_tf.tasks.base.task import ServedTask, Task
+    from bert_tf.tasks.base.served_task import PretrainedTask, ServedTask
+    from bert_tf.tasks.base.task import Task
     from bert_tf.weights.model_directory import ModelDirectory
 
 # The first is the one that hints for the next command name.

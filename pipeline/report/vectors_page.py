@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from bert_tf.base.wording import quantity
-from bert_tf.tasks.base.report_sections import (
-    Section,
-    TableSection,
-    histogram,
-)
+from bert_tf.tasks.base.histograms import histogram
+from bert_tf.tasks.base.report_sections import Section, TableSection
 from pipeline.report.document import tiles_html
 
 # Vectors that are compared with each other: their square in similarities takes 16 MB.

@@ -17,7 +17,8 @@ from bert_tf.base.errors import BertPipelineError
 from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS, read_vocab
-from bert_tf.tasks.base.report_sections import Section, TableSection, histogram
+from bert_tf.tasks.base.histograms import histogram
+from bert_tf.tasks.base.report_sections import Section, TableSection
 from pipeline.report.document import tiles_html
 
 _CONTINUES = "##"

@@ -7,7 +7,7 @@ import keras
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.tasks.base.task import ServedTask
+from bert_tf.tasks.base.served_task import ServedTask
 from bert_tf.tasks.registry import served_task_from_settings
 from bert_tf.weights.model_directory import write_model_directory
 

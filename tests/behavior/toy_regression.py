@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf.config.section import Bounds, option
 from bert_tf.tasks.base.declaration import PredictionField, TableTaskConfig, TaskDeclaration
 from bert_tf.tasks.base.table_task import TableTask
-from bert_tf.tasks.base.task import ROW_WEIGHTS
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS
 from bert_tf.training.protocols import LossParts
 
 

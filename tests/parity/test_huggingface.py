@@ -13,7 +13,7 @@ import tensorflow as tf
 from parity_models import MODELS
 
 from bert_tf.models.encoder import attention_maps
-from bert_tf.tasks.base.task import ROW_WEIGHTS
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS
 from bert_tf.tasks.multilabel.task import MultiLabelTask
 from bert_tf.tasks.regression.task import RegressionTask
 from bert_tf.weights.model_directory import (

@@ -1,31 +1,30 @@
 """Ceiling of metrics: even a perfect model is a function of the tokens that it reads.
 
-The ceiling of labeled rows is what their metric is if a perfect model predicts them. Such a model
-knows every label, but rows that it reads alike (the same token ids, after truncation) get the same
-outputs, and these go the way of all predictions: reduced, decoded, stored, measured. Here is the
-first half, rows that are read alike and the target that they have in common; the other half is
-`bert_tf.tasks.running.ceiling`.
+The ceiling of labeled rows is the metric that a perfect model reaches on them. Such a model knows
+every label, but rows that it reads alike (the same token ids, after truncation) get the same
+outputs. These outputs pass the same steps as all predictions: they are reduced, decoded, stored
+and measured. This module has the first half, which finds rows that are read alike and gives them a
+common target; `bert_tf.tasks.running.ceiling` has the other half.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows, GroupedRows
-
-if TYPE_CHECKING:
-    from bert_tf.tasks.base.task import TaskData
+from bert_tf.tasks.base.task_data import TaskData
 
 # Logit of a right answer where others have 0: its probability is 1 in float32.
 CERTAIN = 30.0
 
 _PLURALS = {"is": "are", "has": "have"}  # of verbs; others lose their s
 _BLOCK_ITEMS = 1 << 22  # integers hashed at once, to bound memory
+_ORDER_FACTOR = np.uint64(31)  # an odd number, so that a sum of hashes depends on their order
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,9 +32,9 @@ class Cause:
     """A reason why a perfect model is not right everywhere.
 
     Attributes:
-        count: the rows, answers or entities (`noun`) that it concerns, of `total`.
-        text: what is wrong with one of them: "is longer than --max-answer-length 30".
-        remedy: what to do.
+        count: number of rows, answers or entities (`noun`) that it concerns, of `total`.
+        text: the fault of one of them: "is longer than --max-answer-length 30".
+        remedy: advice for the user.
         is_setting: whether an option is to blame, not the rows.
     """
 
@@ -55,7 +54,7 @@ class Cause:
 
     @property
     def fraction(self) -> float:
-        """Return the share of the total that it concerns, 0 to 1."""
+        """The share of the total that it concerns, 0 to 1."""
         return self.count / max(self.total, 1)
 
     def __str__(self) -> str:
@@ -96,7 +95,7 @@ def token_bounds(data: TaskData) -> np.ndarray:
 
 
 def lost_tokens(data: TaskData) -> np.ndarray:
-    """Return how many tokens are cut off each row of the file, int64 [rows]."""
+    """Count the tokens that are cut off each row of the file, int64 [rows]."""
     offsets = row_offsets(data)
     if data.rows.lost_tokens is None:
         return np.zeros(len(offsets) - 1, np.int64)
@@ -111,9 +110,9 @@ def sequence_keys(rows: EncodedRows) -> np.ndarray:
 
 
 def row_keys(data: TaskData) -> np.ndarray:
-    """Return a hash of what the model reads of each row of the file, uint64 [rows].
+    """Return a hash of the model's input for each row of the file, uint64 [rows].
 
-    Windows count in their order. The sequences of a `GroupedRows` row count in any order, as their
+    The order of windows matters. That of the sequences of a `GroupedRows` row does not, since their
     scores or vectors do not depend on it.
     """
     rows = data.rows
@@ -161,32 +160,34 @@ def _random_odd(places: np.ndarray) -> np.ndarray:
 
 
 def with_common_targets(data: TaskData, keys: np.ndarray) -> TaskData:
-    """Return data in which rows with one key have the same targets, the best ones for all of them.
+    """Return data in which rows with the same key have the same targets, the best for all of them.
 
-    Numbers (floating point) become their mean. Of yes or no (bool), each element is what at least
-    half of the rows have. All other targets, those of tokens included, are chosen as a whole: those
-    of the row that most rows with the key agree with, the first of equals. So a start and an end,
-    or the tags of a sentence, always belong together.
+    - Numbers (floating point) become the mean of these rows.
+    - Booleans become the value of the majority, elementwise; True for a tie.
+    - All other targets, those of tokens included, are copied together from one row: the first of
+      those with the most frequent targets. So a start and an end, or the tags of a sentence, always
+      belong together.
 
     Args:
-        data: its targets in rows of the same key have the same shapes.
+        data: rows of the same key must have targets of the same shapes.
         keys: of the rows of the file, [rows].
     """
     # Rows with one key are a group; each row of a file without repetitions is one of its own.
     _, groups = np.unique(keys, return_inverse=True)
     if int(groups.max(initial=-1)) + 1 == len(keys):
         return data
-    offsets, bounds = row_offsets(data), token_bounds(data)
+    offsets = row_offsets(data)
+    bounds = token_bounds(data)
     model_rows = np.diff(offsets)
     # A row's integers of all targets count as one vote, so that they are only taken together.
     votes = np.zeros(len(keys), np.uint64)
     for values in data.targets.values():
         if values.dtype.kind in "iu":
             width = values[:1].size
-            votes = votes * np.uint64(31) + hash_ranges(values.ravel(), offsets * width)
+            votes = votes * _ORDER_FACTOR + hash_ranges(values.ravel(), offsets * width)
     for values in data.token_targets.values():
         if values.dtype.kind in "iu":
-            votes = votes * np.uint64(31) + hash_ranges(values, bounds)
+            votes = votes * _ORDER_FACTOR + hash_ranges(values, bounds)
     winners = _winners(groups, votes)
     rows = flat_ranges(offsets[winners], model_rows)
     tokens = flat_ranges(bounds[winners], np.diff(bounds))
@@ -252,7 +253,8 @@ def changed_rows(data: TaskData, other: TaskData) -> np.ndarray:
     Returns:
         bool [rows of the file]. Numbers that differ by rounding are equal.
     """
-    offsets, bounds = row_offsets(data), token_bounds(data)
+    offsets = row_offsets(data)
+    bounds = token_bounds(data)
     changed = np.zeros(len(offsets) - 1, bool)
     for values, others, ranges in (
         *_pairs(data.targets, other.targets, offsets),

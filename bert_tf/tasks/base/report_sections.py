@@ -14,8 +14,6 @@ from bert_tf.data.tables.places import Place
 MOST_EXAMPLES = 30
 MOST_ROWS = 50
 MOST_POINTS = 1000
-# Bars that fit side by side on a phone, each wide enough to be pointed at.
-_MOST_BARS = 24
 _LENGTH_BINS = 5
 _VALUE_BINS = 5
 _LEAST_PROBABILITY = float(np.finfo(np.float32).tiny)
@@ -196,99 +194,6 @@ def value_bins(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
     return groups, [f"{low:.4g} to {high:.4g}" for low, high in itertools.pairwise(edges)]
 
 
-def histogram(
-    title: str,
-    x_title: str,
-    noun: str,
-    values: np.ndarray,
-    *,
-    bounds: tuple[float, float] | None = None,
-    is_part: np.ndarray | None = None,
-    part_noun: str = "",
-    note: str = "",
-) -> HistogramSection:
-    """Count numbers in up to 24 ranges of the same round width.
-
-    Whole numbers have ranges of whole numbers. A number at an edge belongs to the range above it,
-    the highest one to the last.
-
-    Args:
-        values: int or float [rows], finite, at least one.
-        bounds: what the ranges cover at least; None takes the least and the largest value.
-        is_part: bool [rows], those that are `part_noun`.
-    """
-    is_whole = np.issubdtype(values.dtype, np.integer)
-    low, high = (float(values.min()), float(values.max())) if bounds is None else bounds
-    step = _round_step((high - low + is_whole) / _MOST_BARS)
-    step = max(step, 1.0) if is_whole else step
-    # Rounded, so that 0.15 / 0.05 is 3.
-    first = int(np.floor(np.round(low / step, 6)))
-    last = int(np.floor(np.round(high / step, 6)))
-    if not is_whole and last > first and np.isclose(last * step, high):
-        last -= 1
-    places = np.floor(np.round(values / step, 6)).astype(np.int64) - first
-    places = np.clip(places, 0, last - first)
-    edges = np.round(np.arange(first, last + 2) * step, 10) + 0.0  # no -0
-    texts = [f"{int(edge):,}" if is_whole else f"{edge:g}" for edge in edges.tolist()]
-    if is_whole and step == 1.0:
-        names = ticks = texts[:-1]
-    else:
-        ends = [f"{int(edge) - 1:,}" for edge in edges[1:].tolist()] if is_whole else texts[1:]
-        names = [f"{begin} to {end}" for begin, end in zip(texts, ends, strict=False)]
-        ticks = texts
-    size = last - first + 1
-    return HistogramSection(
-        title=title,
-        x_title=x_title,
-        noun=noun,
-        names=names,
-        ticks=ticks,
-        counts=np.bincount(places, minlength=size),
-        parts=None if is_part is None else np.bincount(places[is_part], minlength=size),
-        part_noun=part_noun,
-        note=note,
-    )
-
-
-def _round_step(least: float) -> float:
-    """Return the least of 1, 2 and 5 times a power of 10 that is not below a width."""
-    if least <= 0:
-        return 1.0
-    power = 10.0 ** np.floor(np.log10(least))
-    return float(next(step for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9)) * power)
-
-
-def doubling_histogram(
-    title: str, x_title: str, noun: str, values: np.ndarray, *, most: int, note: str = ""
-) -> HistogramSection:
-    """Count whole numbers from 1 in ranges that double, so that long tails fit.
-
-    Args:
-        values: int [rows], at least one; 0 counts as 1.
-        most: ranges; the last one has no upper bound.
-    """
-    places = np.minimum(np.log2(np.maximum(values, 1)).astype(np.int64), most - 1)
-    counts = np.bincount(places)
-    begins = 2 ** np.arange(len(counts) + 1)
-    names = [
-        f"{begin:,}" if begin == 1 else f"{begin:,} to {2 * begin - 1:,}"
-        for begin in begins[:-1].tolist()
-    ]
-    ticks = [f"{begin:,}" for begin in begins.tolist()]
-    if len(counts) == most:
-        names[-1] = f"{begins[-2]:,} and more"
-        ticks[-1] = ""
-    return HistogramSection(
-        title=title,
-        x_title=x_title,
-        noun=noun,
-        names=names,
-        ticks=ticks,
-        counts=counts,
-        note=note,
-    )
-
-
 def characters_of(texts: Mapping[str, Sequence[Any]]) -> np.ndarray:
     """Count the characters of each row's texts, lists included, int64 [rows]."""
     columns = [
@@ -411,26 +316,6 @@ def shown_texts(texts: Mapping[str, Sequence[Any]], row: int) -> dict[str, str]:
         name: cell if isinstance(cell, str) else "\n".join(f"{i}: {t}" for i, t in enumerate(cell))
         for name, cell in cells.items()
     }
-
-
-def confidence_histogram(scores: Any, is_wrong: np.ndarray, note: str = "") -> HistogramSection:
-    """Return the distribution of the probabilities of predictions, with that of wrong ones.
-
-    Args:
-        scores: float [rows], 0 to 1.
-        is_wrong: bool [rows].
-        note: see `histogram`.
-    """
-    return histogram(
-        "Probability of the predictions",
-        "probability",
-        "rows",
-        np.asarray(scores, np.float64),
-        bounds=(0.0, 1.0),
-        is_part=is_wrong,
-        part_noun="wrong",
-        note=note,
-    )
 
 
 def spread_points(number: int) -> tuple[np.ndarray, str]:

@@ -36,15 +36,16 @@ from bert_tf.tasks.base.host_task import (
     fields_from_settings,
 )
 from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults, labeled_rows
-from bert_tf.tasks.base.task import Task, TaskData
+from bert_tf.tasks.base.task import Task
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import reads_pairs
 from bert_tf.weights.model_directory import ModelDirectory
 
 _READING = {
     HEAD: "texts are cut at {} tokens",
-    HEAD_TAIL: "of texts longer than {} tokens, the first quarter of these and the rest from their "
-    "end is read; other libraries read the beginning",
+    HEAD_TAIL: "texts longer than {} tokens are cut in the middle: a quarter of these tokens is "
+    "their beginning, the rest their end; other libraries read the beginning",
     WINDOWS: "texts longer than {} tokens are read in overlapping windows, whose logits are "
     "averaged; other libraries read the first window",
 }
@@ -64,8 +65,8 @@ class TableTask(Task):
     Attributes:
         google_script, metric_types: see `TaskCard`.
         has_label_lists: whether a cell of the label column may hold a list, or nothing.
-        is_pair_optional: of models whose weights do not say what they read; an empty second text
-            is none then.
+        is_pair_optional: whether the weights do not tell single texts from pairs; a row with an
+            empty second text is then a single text.
     """
 
     declaration: ClassVar[TaskDeclaration]
@@ -79,7 +80,7 @@ class TableTask(Task):
     label_column: str
     max_seq_length: int
     long_texts: str = HEAD  # how to read longer texts; the logits of windows are averaged
-    is_pair_optional: bool = False  # whether a row without a second text is a single text
+    is_pair_optional: bool = False
 
     # Declared by subclasses.
 
@@ -90,7 +91,7 @@ class TableTask(Task):
 
     @abc.abstractmethod
     def targets(self, table: Table) -> dict[str, np.ndarray]:
-        """Make arrays [rows, …], which `loss_parts` finds in a batch under the same names."""
+        """Make arrays [rows, …]; `loss_parts` finds them in a batch under the same names."""
 
     @abc.abstractmethod
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
@@ -150,13 +151,13 @@ class TableTask(Task):
         """Return the mean loss of the best prediction that ignores the texts; None if unknown.
 
         Args:
-            targets: what `targets` made of the training rows.
-            weights: float32 [rows], as `row_weights`.
+            targets: result of `targets` for the training rows.
+            weights: float32 [rows], result of `row_weights`.
         """
         return None
 
     def standard_errors(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
-        """Return the standard errors of `metrics`, as far as known, by `standard_errors.py`."""
+        """Return the standard errors of some metrics, by `standard_errors.py`."""
         return {}
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
@@ -232,10 +233,8 @@ class TableTask(Task):
     def with_columns(self, config: EvaluateConfig) -> Self:
         lists = ("label",) if self.has_label_lists else ()
         columns = given_columns(config, (*self.inputs(), "label"), lists=lists)
-        fields = dict(
-            zip(self.declaration.inputs, ("text_column", "text_pair_column"), strict=False),
-            label="label_column",
-        )
+        text_fields = ("text_column", "text_pair_column")
+        fields = {**dict(zip(self.inputs(), text_fields, strict=False)), "label": "label_column"}
         named = {fields[name]: columns[name] for name in columns}
         is_optional = self.is_pair_optional and "text_pair_column" not in named
         return dataclasses.replace(self, **named, is_pair_optional=is_optional)
@@ -261,13 +260,18 @@ class TableTask(Task):
             return single.read(
                 path, console, dialect=dialect, max_rows=max_rows, more_columns=more_columns
             )
-        label = self.columns_of_labels()
+        labels = self.columns_of_labels()
+        list_columns: tuple[str, ...] = ()
+        value_columns = (*labels, *more_columns)
+        if self.has_label_lists:
+            list_columns = labels
+            value_columns = tuple(more_columns)
         table = read_table(
             path,
             dialect=dialect,
             text_columns=self._text_columns(),
-            value_columns=(*(() if self.has_label_lists else label), *more_columns),
-            list_columns=label if self.has_label_lists else (),
+            value_columns=value_columns,
+            list_columns=list_columns,
             max_rows=max_rows,
             console=console,
         )
@@ -356,7 +360,7 @@ class TableTask(Task):
         )
 
     def row_probabilities(self, predicted: Mapping[str, Any]) -> list[Any] | None:
-        """Return all probabilities of each row, if metrics depend on more than the predictions."""
+        """Return all probabilities of each row; None if the predictions suffice for metrics."""
         return None
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TableModule:
@@ -394,6 +398,7 @@ class TableTask(Task):
         )
 
     def _text_columns(self) -> tuple[str, ...]:
+        """Return the columns of the one or two texts."""
         return tuple(filter(None, (self.text_column, self.text_pair_column)))
 
 
@@ -419,7 +424,7 @@ class Student(TableTask):
     def soft_losses(
         self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
     ) -> tf.Tensor:
-        """Compute how far predictions are from the teacher's, float32 [rows].
+        """Compute the distances of predictions from the teacher's, float32 [rows].
 
         Args:
             logits: float32 [rows, logits].

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
+from bert_tf.tasks.base.histograms import confidence_histogram
 from bert_tf.tasks.base.report_sections import (
     MatrixSection,
     PlotSection,
     Section,
     TableSection,
-    confidence_histogram,
     label_section,
     negative_logs,
     table_by_length,

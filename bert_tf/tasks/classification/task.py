@@ -31,7 +31,12 @@ from bert_tf.tasks.base.labels import (
 )
 from bert_tf.tasks.base.prediction_rows import TaskReport
 from bert_tf.tasks.base.standard_errors import error_of_mean, jackknife_errors
-from bert_tf.tasks.base.task import ROW_WEIGHTS, Baseline, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.base.task import (
+    Baseline,
+    cross_entropy,
+    weighted_hits,
+)
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.classification.metrics import (
     CalibrationReport,
     LabelReport,

@@ -17,7 +17,7 @@ from bert_tf.tasks.base.declaration import (
     TaskCard,
 )
 from bert_tf.tasks.base.host_task import kept_if_set
-from bert_tf.tasks.base.pretrained import MaskedLMTask
+from bert_tf.tasks.base.served_task import MaskedLMTask
 from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK, FillMaskConfig
 from bert_tf.weights.model_directory import ModelDirectory
 

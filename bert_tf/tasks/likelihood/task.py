@@ -13,7 +13,7 @@ from bert_tf.tasks.base.declaration import (
     PretrainedTaskDeclaration,
     TaskCard,
 )
-from bert_tf.tasks.base.pretrained import MaskedLMTask
+from bert_tf.tasks.base.served_task import MaskedLMTask
 from bert_tf.tasks.likelihood.declaration import (
     DIFFERENCE,
     LIKELIHOOD,

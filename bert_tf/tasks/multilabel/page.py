@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bert_tf.tasks.base.histograms import histogram
 from bert_tf.tasks.base.prediction_rows import json_values
 from bert_tf.tasks.base.report_sections import (
     Section,
-    histogram,
     label_section,
     negative_logs,
     table_by_group,

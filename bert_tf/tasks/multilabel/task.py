@@ -36,7 +36,8 @@ from bert_tf.tasks.base.prediction_rows import (
     labeled_rows,
 )
 from bert_tf.tasks.base.standard_errors import error_of_mean, jackknife_errors
-from bert_tf.tasks.base.task import ROW_WEIGHTS, Baseline, TaskData
+from bert_tf.tasks.base.task import Baseline
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.multilabel.label_cells import (
     LabelForm,
     is_one_column_of_many,

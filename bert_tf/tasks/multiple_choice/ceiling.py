@@ -16,7 +16,7 @@ from bert_tf.serving.signatures import FAR_BELOW
 from bert_tf.tasks.base.ceiling import CERTAIN, Cause, lost_tokens, sequence_keys
 
 if TYPE_CHECKING:
-    from bert_tf.tasks.base.task import TaskData
+    from bert_tf.tasks.base.task_data import TaskData
     from bert_tf.tasks.multiple_choice.rows import ChoiceRows
 
 

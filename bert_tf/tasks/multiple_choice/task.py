@@ -23,6 +23,7 @@ from bert_tf.serving.graphs.multiple_choice import ChoiceModule, choice_logits
 from bert_tf.serving.signatures import FAR_BELOW
 from bert_tf.tasks.base.ceiling import Cause
 from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
+from bert_tf.tasks.base.histograms import confidence_histogram
 from bert_tf.tasks.base.host_task import named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table
 from bert_tf.tasks.base.prediction_rows import TaskResults, exact_values, labeled_rows
@@ -31,7 +32,6 @@ from bert_tf.tasks.base.report_sections import (
     MarkKind,
     MatrixSection,
     Section,
-    confidence_histogram,
     negative_logs,
     table_by_group,
     table_by_length,
@@ -39,13 +39,12 @@ from bert_tf.tasks.base.report_sections import (
 )
 from bert_tf.tasks.base.standard_errors import error_of_mean
 from bert_tf.tasks.base.task import (
-    ROW_WEIGHTS,
     Baseline,
     Task,
-    TaskData,
     cross_entropy,
     weighted_hits,
 )
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.multiple_choice.ceiling import (
     choice_causes,
     gold_choice_logits,

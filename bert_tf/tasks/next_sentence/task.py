@@ -16,7 +16,7 @@ from bert_tf.tasks.base.declaration import (
     PretrainedTaskDeclaration,
     TaskCard,
 )
-from bert_tf.tasks.base.pretrained import PretrainedTask
+from bert_tf.tasks.base.served_task import PretrainedTask
 from bert_tf.tasks.next_sentence.declaration import (
     NEXT_SENTENCE,
     PAIR,

@@ -18,7 +18,7 @@ from bert_tf.tasks.question_answering.host import QuestionRows
 from bert_tf.tasks.question_answering.rows import normalize_answer
 
 if TYPE_CHECKING:
-    from bert_tf.tasks.base.task import TaskData
+    from bert_tf.tasks.base.task_data import TaskData
     from bert_tf.tasks.question_answering.rows import Answer, Questions
     from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 

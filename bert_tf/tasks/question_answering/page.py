@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bert_tf.tasks.base.histograms import histogram
 from bert_tf.tasks.base.report_sections import (
     CellKind,
     ExamplesSection,
     Mark,
     Section,
     TableSection,
-    histogram,
     length_bins,
     table_by_group,
     table_by_length,

@@ -24,13 +24,12 @@ from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import named_columns
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import (
-    ROW_WEIGHTS,
     Baseline,
     Task,
-    TaskData,
     cross_entropy,
     weighted_hits,
 )
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.question_answering.ceiling import (
     answer_causes,
     gold_span_logits,

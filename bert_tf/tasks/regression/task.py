@@ -19,7 +19,8 @@ from bert_tf.tasks.base.host_task import learned
 from bert_tf.tasks.base.labels import reject_other_labels
 from bert_tf.tasks.base.standard_errors import jackknife_errors
 from bert_tf.tasks.base.table_task import Student
-from bert_tf.tasks.base.task import ROW_WEIGHTS, Baseline, TaskData
+from bert_tf.tasks.base.task import Baseline
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.regression.metrics import (
     mean_and_deviation,
     missing_number,

@@ -16,7 +16,8 @@ from bert_tf.base.processor import map_ahead
 from bert_tf.cpu.cores import operations_at_once
 from bert_tf.data.rows.encoded_rows import Batching, Lengths, epoch_batches, padded_length
 from bert_tf.tasks.base.prediction_rows import TaskResults
-from bert_tf.tasks.base.task import Task, TaskData
+from bert_tf.tasks.base.task import Task
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.training.arithmetic import inference_form
 from bert_tf.training.protocols import Batch
 from bert_tf.xla.forward import compiled

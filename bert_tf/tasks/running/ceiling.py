@@ -34,7 +34,8 @@ from bert_tf.tasks.base.ceiling import (
 )
 from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.base.prediction_rows import TaskResults, prediction_rows
-from bert_tf.tasks.base.task import Task, TaskData
+from bert_tf.tasks.base.task import Task
+from bert_tf.tasks.base.task_data import TaskData
 
 _BATCH_ROWS = 64
 # A ceiling that rounds to 1.00 is none. GLUE's training sets, which people learned to live with,

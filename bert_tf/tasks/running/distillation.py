@@ -21,7 +21,8 @@ from bert_tf.data.rows.encoded_rows import Batching
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.table_task import Student
-from bert_tf.tasks.base.task import FinetuningLoss, TaskData
+from bert_tf.tasks.base.task import FinetuningLoss
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.batches import ForwardPass
 from bert_tf.training.arithmetic import has_accelerator

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.wording import quantity, shown_measure
-from bert_tf.tasks.base.task import TaskData
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.tasks.running.recipe import ENOUGH_STEPS
 
 if TYPE_CHECKING:

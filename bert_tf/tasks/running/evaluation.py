@@ -24,7 +24,12 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.review import read_and_review
-from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, accept_any_rows
+from bert_tf.tasks.base.task import (
+    RowsCheck,
+    Task,
+    accept_any_rows,
+)
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.tasks.profile.profile import Profile
 from bert_tf.tasks.profile.texts import TextProfile
 from bert_tf.tasks.registry import task_from_settings

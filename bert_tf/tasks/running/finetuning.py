@@ -20,7 +20,13 @@ from bert_tf.data.rows.encoded_rows import COMPILED_LENGTHS, Batching, Lengths
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.tasks.base.prediction_rows import TaskResults
-from bert_tf.tasks.base.task import FinetuningLoss, RowsCheck, Task, TaskData, accept_any_rows
+from bert_tf.tasks.base.task import (
+    FinetuningLoss,
+    RowsCheck,
+    Task,
+    accept_any_rows,
+)
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.tasks.running.batches import Evaluator, FinetuningInputs
 from bert_tf.tasks.running.distillation import DistillationLoss, SoftLabels
 from bert_tf.tasks.running.evaluation import EpochEvaluation, measure_best, write_profile

@@ -18,7 +18,8 @@ from bert_tf.data.tables.tables import FileRows, Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.signatures import MANY_CUT
 from bert_tf.tasks.base.review import read_and_review, review_rows
-from bert_tf.tasks.base.task import RowsCheck, Task, TaskData
+from bert_tf.tasks.base.task import RowsCheck, Task
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.ceiling import Ceiling, measure_ceiling
 from bert_tf.weights.model_directory import ModelDirectory

@@ -14,7 +14,8 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.review import review_rows
-from bert_tf.tasks.base.task import FinetuningLoss, Task, TaskData
+from bert_tf.tasks.base.task import FinetuningLoss, Task
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.batches import FinetuningInputs
 from bert_tf.tasks.running.ceiling import measure_ceiling

@@ -17,7 +17,7 @@ import numpy as np
 from bert_tf.tasks.base.ceiling import Cause, lost_tokens, sequence_keys
 
 if TYPE_CHECKING:
-    from bert_tf.tasks.base.task import TaskData
+    from bert_tf.tasks.base.task_data import TaskData
 
 # Similarities of an anchor, before its norm: to itself, its most frequent positive, its others.
 _OWN = 2.0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.serving.signatures import EMBEDDING, PAIR_EMBEDDING
+from bert_tf.tasks.base.histograms import histogram
 from bert_tf.tasks.base.report_sections import (
     CellKind,
     ExamplesSection,
@@ -15,7 +16,6 @@ from bert_tf.tasks.base.report_sections import (
     Section,
     TableSection,
     example_at,
-    histogram,
     spread_points,
     table_by_group,
     table_by_length,

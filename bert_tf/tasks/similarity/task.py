@@ -31,13 +31,12 @@ from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.labels import reject_other_labels
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.task import (
-    ROW_WEIGHTS,
     Baseline,
     Task,
-    TaskData,
     cross_entropy,
     weighted_hits,
 )
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.similarity.ceiling import (
     match_causes,
     matched_vectors,

@@ -15,7 +15,7 @@ from bert_tf.tasks.base.ceiling import CERTAIN, Cause
 from bert_tf.tasks.tagging.gold import gold_words
 
 if TYPE_CHECKING:
-    from bert_tf.tasks.base.task import TaskData
+    from bert_tf.tasks.base.task_data import TaskData
     from bert_tf.tasks.tagging.host import WordRows
     from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
 

@@ -29,7 +29,13 @@ from bert_tf.tasks.base.declaration import TaskCard, TaskDeclaration
 from bert_tf.tasks.base.host_task import kept_if_set, named_columns
 from bert_tf.tasks.base.labels import LabelRows, label_table, labels_on_card, suspicious_labels
 from bert_tf.tasks.base.prediction_rows import TaskResults
-from bert_tf.tasks.base.task import Baseline, Task, TaskData, cross_entropy, weighted_hits
+from bert_tf.tasks.base.task import (
+    Baseline,
+    Task,
+    cross_entropy,
+    weighted_hits,
+)
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.tasks.tagging.ceiling import entity_causes, gold_tag_logits
 from bert_tf.tasks.tagging.gold import gold_labels, learned_tags, skipped_words
 from bert_tf.tasks.tagging.metrics import tagging_results

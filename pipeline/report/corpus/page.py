@@ -14,11 +14,11 @@ from bert_tf.config.sections import PreprocessConfig
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
+from bert_tf.tasks.base.histograms import doubling_histogram
 from bert_tf.tasks.base.report_sections import (
     ExamplesSection,
     Section,
     TableSection,
-    doubling_histogram,
 )
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.corpus.duplicates.folding import fold_block

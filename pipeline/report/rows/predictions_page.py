@@ -23,6 +23,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.places import Place
 from bert_tf.data.tables.tables import read_table_blocks
+from bert_tf.tasks.base.histograms import confidence_histogram, histogram
 from bert_tf.tasks.base.report_sections import (
     MOST_EXAMPLES,
     MOST_ROWS,
@@ -31,9 +32,7 @@ from bert_tf.tasks.base.report_sections import (
     HistogramSection,
     Section,
     TableSection,
-    confidence_histogram,
     example_at,
-    histogram,
 )
 from bert_tf.tasks.registry import TASKS
 from pipeline.report.artifact import tables_of

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.tasks.base.task import ROW_WEIGHTS, FinetuningLoss
+from bert_tf.tasks.base.task import FinetuningLoss
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.optimizers import make_optimizer

@@ -20,7 +20,8 @@ from bert_tf.engines.cuda import compiled_forward
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import training_step_of
 from bert_tf.serving.signatures import IDS_INPUTS
-from bert_tf.tasks.base.task import ROW_WEIGHTS, FinetuningLoss, TaskData
+from bert_tf.tasks.base.task import FinetuningLoss
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS, TaskData
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.running.batches import Evaluator
 from bert_tf.training import arithmetic

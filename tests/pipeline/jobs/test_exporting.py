@@ -25,7 +25,7 @@ from bert_tf.engines.registry import ENGINES
 from bert_tf.export import saved_model
 from bert_tf.export.registry import FORMATS, recognize_format
 from bert_tf.serving.signatures import MOST_MASKS
-from bert_tf.tasks.base.pretrained import PretrainedTask
+from bert_tf.tasks.base.served_task import PretrainedTask
 from bert_tf.tasks.fill_mask.declaration import FillMaskConfig
 from bert_tf.weights.import_weights import read_source
 from pipeline.cli.main import main

@@ -17,7 +17,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, InputError, RowsRejected, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
-from bert_tf.tasks.base.task import TaskData
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.evaluation import evaluate

@@ -17,7 +17,7 @@ from behavior.tasks import check_task
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.sections import EvaluateConfig
-from bert_tf.tasks.base.task import TaskData
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.tasks.multilabel.task import MultiLabelTask
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.running.finetuning import finetune

@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score, label_ranking_average_precision_scor
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError
-from bert_tf.tasks.base.task import ROW_WEIGHTS
+from bert_tf.tasks.base.task_data import ROW_WEIGHTS
 from bert_tf.tasks.multiple_choice.options import trial_choices
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask, choice_values
 from bert_tf.tasks.registry import task_of_weights

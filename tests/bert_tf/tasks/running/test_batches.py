@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
-from bert_tf.tasks.base.task import TaskData
+from bert_tf.tasks.base.task_data import TaskData
 from bert_tf.tasks.running.batches import FinetuningInputs
 
 
