@@ -34,7 +34,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError
 from bert_tf.config.sections import PreprocessConfig
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.word_blocks import is_conll
+from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.tasks.base.review import rows_judged
 from bert_tf.tasks.registry import finetune_config, task_class
 from pipeline.beam.files import match_files

@@ -16,7 +16,7 @@ import numpy as np
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import InputError, UsageError, check_packages
 from bert_tf.config.registries import INT8
-from bert_tf.data.tables.tables import FileRows
+from bert_tf.data.tables.file_rows import FileRows
 from bert_tf.engines.registry import ENGINES, EngineEntry
 from bert_tf.export.registry import FormatEntry
 from bert_tf.tasks.base.task import Task

@@ -180,7 +180,7 @@ def _check_output(config: Section, *, overwrite: bool) -> None:
     if isinstance(config, EvaluateConfig):
         check_folder_name(output, "it makes a folder: leave out the extension, or end it with /")
     if isinstance(config, ScoreConfig) and table_format_by_name(output) is None:
-        from bert_tf.data.tables.word_blocks import is_conll
+        from bert_tf.data.tables.formats.conll import is_conll
 
         if not is_conll(output):
             endings = ", ".join(TABLE_FORMATS)

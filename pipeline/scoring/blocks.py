@@ -16,19 +16,14 @@ from bert_tf.base.errors import InputError, NoRowsError, UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.data.tables.cells import columns_of_texts
 from bert_tf.data.tables.detectors.rows import ROW_DETECTORS
-from bert_tf.data.tables.formats.delimited import TableHeader
+from bert_tf.data.tables.formats.conll import COLUMN_NUMBER, is_conll
+from bert_tf.data.tables.formats.delimited_header import TableHeader
 from bert_tf.data.tables.judged import SHOWN_ROWS, ReadValues, first_values, judge, report
 from bert_tf.data.tables.places import Place
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.repeated_ids import RepeatedIds
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, read_table_blocks
-from bert_tf.data.tables.word_blocks import (
-    COLUMN_NUMBER,
-    TOKENS,
-    is_conll,
-    read_word_blocks,
-    row_words,
-)
+from bert_tf.data.tables.word_blocks import TOKENS, read_word_blocks, row_words
 from pipeline.beam.files import check_shared
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.columns import DELIMITED_FORMATS

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.data.tables.cells import cell_text
-from bert_tf.data.tables.formats.delimited import TableHeader
+from bert_tf.data.tables.formats.delimited_header import TableHeader
 from bert_tf.data.tables.word_blocks import tag_separator, with_tags
 from pipeline.scoring.tables import CONLL, ScoredTable
 

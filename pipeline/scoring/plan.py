@@ -14,9 +14,10 @@ from bert_tf.config.bert_file import read_task
 from bert_tf.config.sections.scoring import ScoreConfig
 from bert_tf.data.tables.cells import words_of
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.formats.conll import COLUMN_NUMBER, is_conll
 from bert_tf.data.tables.tables import has_column, read_table_blocks
 from bert_tf.data.tables.text_files import open_local
-from bert_tf.data.tables.word_blocks import COLUMN_NUMBER, TOKENS, are_single_words, is_conll
+from bert_tf.data.tables.word_blocks import TOKENS, are_single_words
 from bert_tf.engines.choice import possible_engines
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.registry import check_is_exported

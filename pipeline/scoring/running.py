@@ -14,10 +14,10 @@ from bert_tf.base.processor import usable_cores
 from bert_tf.base.wording import quantity, shown_duration
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, ScoreConfig, SummarizeConfig
 from bert_tf.data.tables.dialect import compression_of
+from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.formats.parquet import open_parquet
 from bert_tf.data.tables.repeated_ids import repeated_ids_warning
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, table_format
-from bert_tf.data.tables.word_blocks import is_conll
 from bert_tf.serving.signatures import MANY_CUT, MOST_MASKS
 from pipeline.beam.progress import Progress
 from pipeline.beam.runner import run_pipeline

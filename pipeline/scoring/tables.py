@@ -12,9 +12,9 @@ from urllib.parse import unquote
 
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.dialect import TABLE_FORMATS, compression_of, table_format_by_name
+from bert_tf.data.tables.formats.conll import ENDINGS as CONLL_ENDINGS
+from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.tables import table_format
-from bert_tf.data.tables.word_blocks import ENDINGS as CONLL_ENDINGS
-from bert_tf.data.tables.word_blocks import is_conll
 from pipeline.beam.files import match_files
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import manifest_path, rejects_path

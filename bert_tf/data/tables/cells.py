@@ -28,13 +28,14 @@ from bert_tf.data.tables.rejects import (
 from bert_tf.data.tables.text_files import escapes_surrogates
 
 if TYPE_CHECKING:
-    from bert_tf.data.tables.formats.delimited import TableHeader
+    from bert_tf.data.tables.formats.delimited_header import TableHeader
 
-# Blank cells as pandas writes them as text, in lower case
+# Texts that pandas writes for missing cells, in lower case
 GAPS = frozenset(("nan", "none", "null", "<na>"))
-PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans"))  # keys of its rows
-# What a needed column holds: a text; a text, a number or a truth value; or any value, which what
-# reads the list takes apart
+# Keys that tell the rows of Prodigy from others
+PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans"))
+# Content that a needed column must have: a text; a text, a number or a truth value; or any value,
+# which the reader of the list checks itself
 CellKind = Literal["text", "value", "list"]
 
 
@@ -50,15 +51,16 @@ def cell_text(value: Any) -> str:
 
 
 def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
-    """Read texts of a row in several columns, or in one as a list or its text.
+    """Read the texts of a row from several columns, or from a single column with a list.
 
     Args:
         row: values by column.
-        columns: one column has a list of texts and numbers, its JSON text, or `named_texts`.
+        columns: columns with a text each; or a single column with a list of texts and numbers, the
+            JSON text of such a list, or texts with names (`named_texts`).
 
     Returns:
-        The texts, without empty ones at the end if two are left; None if the one column has
-        something else.
+        The texts; empty ones at the end are dropped as long as two are left. None if a single
+        column has other content.
     """
     if len(columns) > 1:
         return _without_empty_end([cell_text(row.get(name)) for name in columns])
@@ -72,21 +74,22 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
     return _without_empty_end([cell_text(item) for item in value])
 
 
-_LEAST_TEXTS = 2
+_LEAST_TEXTS = 2  # of a row; one text leaves nothing to choose from
 
 
 def columns_of_texts(columns: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return those of several columns, one for each text, that every row fills, and the others."""
+    """Split columns with a text each into those that every row must fill, and the others."""
     return columns[:_LEAST_TEXTS], columns[_LEAST_TEXTS:]
 
 
 def _without_empty_end(texts: list[str]) -> list[str]:
-    """Leave out empty texts at the end, as of rows with fewer choices than columns."""
+    """Drop empty texts at the end, which rows with fewer choices than columns have."""
     while len(texts) > _LEAST_TEXTS and not texts[-1].strip():
         texts.pop()
     return texts
 
 
+# Keys of an object with a named text, the usual ones first: keys of its name, and of the text
 _NAMES_OF_TEXTS = ("label", "key", "id", "name", "letter")
 _TEXTS = ("text", "value", "content", "choice", "option", "answer")
 _NAME = re.compile(r"\(?(?:[A-Za-z]|\d{1,3})[).]?")  # of a choice: A, (b), 3.
@@ -100,24 +103,24 @@ def named_texts(value: Any) -> list[tuple[str, str]] | None:
     """
     if isinstance(value, str) and value.lstrip().startswith(("{", "[{")):
         value = value_in_text(value)
-    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
-        keys = [
-            next((key for key in names if key in value[0]), "")
-            for names in (_NAMES_OF_TEXTS, _TEXTS)
-        ]
-        pairs = [tuple(each.get(key) for key in keys) for each in value]
+    pairs: list[tuple[Any, Any]]
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        name_key = next((key for key in _NAMES_OF_TEXTS if key in value[0]), "")
+        text_key = next((key for key in _TEXTS if key in value[0]), "")
+        pairs = [(item.get(name_key), item.get(text_key)) for item in value]
     elif isinstance(value, dict) and {"text", "label"}.issubset(value):
-        lists = value["label"], value["text"]
-        if not all(isinstance(each, list) for each in lists) or len(lists[0]) != len(lists[1]):
+        names = value["label"]
+        texts = value["text"]
+        if not isinstance(names, list) or not isinstance(texts, list) or len(names) != len(texts):
             return None
-        pairs = list(zip(*lists, strict=True))
-    elif isinstance(value, dict) and all(map(_NAME.fullmatch, value)):
+        pairs = list(zip(names, texts, strict=True))
+    elif isinstance(value, dict) and all(_NAME.fullmatch(cell_text(name)) for name in value):
+        # Python writes keys that are numbers without quotes: {1: 'a lamp', 2: 'a book'}
         pairs = [(name, text) for name, text in value.items() if isinstance(text, str)]
     else:
         return None
-    if len(pairs) < 2 or not all(
-        isinstance(item, str | int | float) for one in pairs for item in one
-    ):
+    are_cells = all(isinstance(item, str | int | float) for pair in pairs for item in pair)
+    if len(pairs) < _LEAST_TEXTS or not are_cells:
         return None
     return [(cell_text(name), cell_text(text)) for name, text in pairs]
 
@@ -139,7 +142,7 @@ def words_of(value: Any) -> list[str] | None:
     return [cell_text(item) for item in value]
 
 
-# Of Python and NumPy; in parentheses without quotes it is words: "(1997, 1998)"
+# The beginning of a list of Python or NumPy. Parentheses without quotes are words: "(1997, 1998)"
 _LIST_OF_WORDS = re.compile(
     r"""\s*(?:\[|\(\s*['"]|(?:\w+\.)*(?:array|list|tuple|tensor|Index)\()"""
 )
@@ -201,7 +204,7 @@ _BRACKETS = {"[": "]", "(": ")", "{": "}"}
 _CALL = re.compile(r"(?:\w+\.)*(?:array|set|frozenset|list|tuple|tensor|Index)\(")
 _KEYWORD = re.compile(r"\s*\w+=[^()]*")
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-# An item, and what is between it and the next one
+# An item, and the separator before the next one
 _ITEM = re.compile(
     rf"""(?:(?:np|numpy)\.\w+\()?({_QUOTED}|[^\s,'"()\[\]{{}}]+)\)?(\s*,\s*|\s+|\Z)""", re.DOTALL
 )
@@ -262,13 +265,13 @@ def _items(inner: str, *, needs_commas: bool, may_be_single: bool) -> list[Any] 
     """Parse the items between the brackets of a list.
 
     Args:
-        inner: what is between the brackets, without blanks around it.
+        inner: the text between the brackets, without blanks around it.
         needs_commas: whether commas must separate the items; in NumPy's arrays blanks do.
         may_be_single: whether one item without a comma is a list; `('a')` is a text.
 
     Returns:
-        The items; None if one is no literal, or if the separators are not as they must be, all of
-        one kind.
+        The items; None if one is not a literal, if commas and blanks both separate them, or if
+        blanks stand where commas must.
     """
     items: list[Any] = []
     separators = set()
@@ -307,7 +310,8 @@ def _value(written: str) -> Any:
 
 
 _MOST_WORDS = 2  # of a column's name
-_NESTED = {"qas": ".", "paragraphs": "{data: .}"}  # what lines of SQuAD JSON are made one with
+# Queries of jq that make SQuAD JSON of a line, by the key that such lines have
+_NESTED = {"qas": ".", "paragraphs": "{data: .}"}
 
 
 def check_columns(
@@ -315,15 +319,15 @@ def check_columns(
 ) -> None:
     """Check that a table has columns.
 
-    Raises:
-        UsageError: it lacks one; names those it has and the likely one.
-        InputError: it has two of the name.
-
     Args:
         path: the table.
         header: its header; None for JSON lines and Parquet.
         columns: names that it has.
         needed: names that it must have.
+
+    Raises:
+        UsageError: a column is missing; the message lists the columns and advises.
+        InputError: two columns have a needed name.
     """
     for name in needed:
         if header is not None and name in header.repeated:
@@ -341,7 +345,7 @@ def check_columns(
 def _likely_columns(
     path: str | Path, wanted: str, columns: Sequence[str], header: TableHeader | None
 ) -> str:
-    """Say which columns there are, and what is the likely remedy; the first hint that applies."""
+    """List the columns of a table, and advise with the first hint that applies."""
     if header is not None and header.raw is None:
         return f"columns of a table without a header are numbers, here 1 to {len(columns)}"
     available = listed(columns) or "none"

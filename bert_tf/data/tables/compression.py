@@ -13,14 +13,14 @@ import io
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
 import zstandard
 
 from bert_tf.data.tables.dialect import compression_of
 
-READ_AHEAD_BYTES = 1 << 16  # how much of a compressed file is read before it is used
+READ_AHEAD_BYTES = 1 << 16  # of a compressed file, read before they are unpacked
 
 # `zstd --long=31` refers back over 2 GiB, which are kept in memory; Arrow reads up to 128 MiB.
 _LONGEST_ZSTD_WINDOW = 1 << 31
@@ -30,21 +30,35 @@ def _zstd_frame() -> Any:
     return zstandard.ZstdDecompressor(max_window_size=_LONGEST_ZSTD_WINDOW).decompressobj()
 
 
-# What begins one of the members that follow one another in a file, the bytes to read of it at a
-# time, as little data may unpack to much, and its first bytes. The 40 bytes of a block of bzip2 may
-# unpack to 45 MB, so that its parts have a limit of their own.
-_DECOMPRESSORS: dict[str, tuple[Callable[[], Any], int, bytes]] = {
-    "gzip": (lambda: zlib.decompressobj(31), 1 << 14, b"\x1f\x8b"),
-    "bz2": (bz2.BZ2Decompressor, 1 << 10, b"BZh"),
-    "zstd": (_zstd_frame, 1 << 11, b"\x28\xb5\x2f\xfd"),
+class _Decompressor(NamedTuple):
+    """How the members of a compressed file are unpacked.
+
+    Attributes:
+        begin: makes the object that unpacks one member.
+        step_bytes: bytes to unpack at a time, few because little data may unpack to much.
+        magic: the first bytes of a member.
+    """
+
+    begin: Callable[[], Any]
+    step_bytes: int
+    magic: bytes
+
+
+_ZLIB_WITH_GZIP_HEADER = 31  # `wbits` of zlib: 16 for the header, and the largest window
+_DECOMPRESSORS = {
+    "gzip": _Decompressor(lambda: zlib.decompressobj(_ZLIB_WITH_GZIP_HEADER), 1 << 14, b"\x1f\x8b"),
+    "bz2": _Decompressor(bz2.BZ2Decompressor, 1 << 10, b"BZh"),
+    "zstd": _Decompressor(_zstd_frame, 1 << 11, b"\x28\xb5\x2f\xfd"),
 }
+# The 40 bytes of a block of bzip2 may unpack to 45 MB, so it is unpacked by parts of at most so
+# many bytes.
 _MOST_UNPACKED = 1 << 24
 
 
 def compression_by_content(first: bytes) -> str | None:
     """Return the compression of a file by its first bytes: `gzip`, `bz2`, `zstd` or None."""
-    for compression, (_, _, magic) in _DECOMPRESSORS.items():
-        if first.startswith(magic):
+    for compression, decompressor in _DECOMPRESSORS.items():
+        if first.startswith(decompressor.magic):
             return compression
     return None
 
@@ -74,7 +88,7 @@ class PartStream(io.RawIOBase):
     def __init__(self, parts: Iterator[bytes]):
         self._parts = parts
         self._pending = memoryview(b"")
-        self._fault: Exception | None = None  # a generator that raised would seem at its end
+        self._fault: Exception | None = None
 
     def readable(self) -> bool:
         """Return True."""
@@ -111,14 +125,14 @@ def unpack(stream: BinaryIO, compression: str, place: int = 0) -> Iterator[tuple
         place: byte of the file at which `stream` is.
 
     Yields:
-        The byte of the file where the member begins, and the next bytes of its content.
+        The byte of the file where a member begins, and the next bytes of its content.
 
     Raises:
         OSError: the data is damaged, ends too early, is compressed otherwise, or needs a
             dictionary.
     """
-    begin, step_bytes, magic = _DECOMPRESSORS[compression]
-    member: Any = None  # the one that is read; None between two
+    decompressor = _DECOMPRESSORS[compression]
+    member: Any = None  # the one that is unpacked; None between two
     start = place
     is_first = True
     while data := stream.read(READ_AHEAD_BYTES):
@@ -129,22 +143,25 @@ def unpack(stream: BinaryIO, compression: str, place: int = 0) -> Iterator[tuple
                 stored = memoryview(bytes(stored).lstrip(b"\0"))
                 if not stored:
                     break
-                member = begin()
+                member = decompressor.begin()
                 start = place - len(stored)
-            step = stored[:step_bytes]
+            step = stored[: decompressor.step_bytes]
             try:
                 yield from ((start, part) for part in _parts(member, step))
             except (OSError, zlib.error, zstandard.ZstdError) as error:
-                if "ictionary" in str(error):
-                    said = "it needs the dictionary it was compressed with: zstd -d -D DICTIONARY"
-                elif is_first and not bytes(step[:4]).startswith(magic):
-                    said = "its content does not match its extension; rename it"
+                if "dictionary" in str(error).lower():
+                    reason = "it needs the dictionary it was compressed with: zstd -d -D DICTIONARY"
+                elif is_first and not bytes(step).startswith(decompressor.magic):
+                    reason = "its content does not match its extension; rename it"
                 else:
-                    said = str(error)
-                raise OSError(said) from None
+                    reason = str(error)
+                raise OSError(reason) from None
             is_first = False
-            stored = stored[len(step) - (len(member.unused_data) if member.eof else 0) :]
-            member = None if member.eof else member
+            used = len(step)
+            if member.eof:
+                used -= len(member.unused_data)
+                member = None
+            stored = stored[used:]
     if member is not None:
         raise OSError("the compressed data ends too early")
 

@@ -1,6 +1,6 @@
 """How a table is written, by file name and config, and its limits.
 
-Nothing here opens a file: names and configs are all that is looked at.
+Nothing here opens a file: only names and configs are read.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TableDialect:
     def of(cls, config: RowSection) -> TableDialect:
         """Return the dialect that a config describes.
 
-        Of sections without `max_table_megabytes` it has the default, without `id_column` no ids.
+        A section without `max_table_megabytes` gets the default; one without `id_column`, no ids.
         """
         table = config if isinstance(config, TableSection) else None
         return cls(
@@ -92,7 +92,7 @@ class TableDialect:
 
         Args:
             path: named in the error.
-            why: what has names, for the end of the message.
+            why: the end of the message, which says what has names.
         """
         if not self.has_header:
             raise UsageError(f"{path}: --no-header is for CSV and TSV; {why}")
@@ -102,7 +102,7 @@ class TableDialect:
 
         Args:
             path: named in the error.
-            why: what has no columns, for the end of the message.
+            why: the end of the message, which says that there are no columns.
         """
         if self.id_column not in (None, NO_IDS):
             raise UsageError(f"{path}: --id-column {self.id_column}: {why}; leave it out")

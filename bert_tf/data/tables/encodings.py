@@ -1,8 +1,8 @@
 """Guess the encoding or format of files that are not UTF-8.
 
-There is no exact way. Encodings are tried, and the one is chosen in which the bytes read most like
-a language: multi-byte encodings of East Asia by the share of common characters (the first level of
-their standards), one-byte encodings by the share of non-ASCII characters that belong to one
+There is no exact way. All encodings are tried, and the bytes must read like a language. Multi-byte
+encodings of East Asia are judged by the share of common characters (the first level of their
+standards). One-byte encodings are judged by the share of non-ASCII characters that belong to one
 alphabet and are in places where such letters can be.
 """
 
@@ -35,6 +35,13 @@ _WIDE = {2: ("utf-16-le", "utf-16-be"), 4: ("utf-32-le", "utf-32-be")}
 _LEAST_USUAL = 0.01
 _MOST_ODD = 0.02
 _LEAST_SOUND = 0.9  # of the characters that are not ASCII; the others are mistakes
+_LEAST_WIDE = 0.5  # of the characters that are not ASCII, in text of East Asia
+_LEAST_KANA = 0.1  # of the wide characters in Japanese; Chinese and Korean have none
+_LEAST_LEAD = 0.001  # by which a later encoding must read better; else the first of equals is taken
+# Penalties in `_soundness`, as shares of a character. Rare letters tell a wrong encoding of another
+# script; capitals tell one whose upper and lower case are exchanged, as in KOI8-R read as cp1251.
+_RARE_LETTER = 0.3
+_CAPITAL = 0.05
 # Codes of DOS and old Macs have letters nearly everywhere, so that much looks like text in them.
 _OLD = ("iso-8859-2", "mac-roman", "cp850", "cp437")
 _LEAST_SOUND_OF_OLD = 0.97
@@ -60,25 +67,36 @@ _AROUND_WORDS = _INSIDE_WORDS | _SYMBOLS | frozenset("“”„«»‘‚‹›�
 
 
 def file_kind(head: bytes) -> tuple[str, str] | None:
-    """Tell the kind of a file that is not text, with advice about `{name}`; None for text."""
+    """Return the kind of a file that is not text, and advice; None for text.
+
+    Args:
+        head: the first bytes.
+
+    Returns:
+        The kind with its article, and advice, in which `{name}` stands for the file name.
+    """
     if head[_TAR_MARK] == b"ustar":
         return "a tar archive", "unpack it: tar -xf {name}"
     for mark, kind, advice in _KNOWN["signatures"]:
         if re.match(mark.encode(), head):
             inside = _KNOWN["zip_contents"] if head.startswith(b"PK") else ()
-            return next(((k, a) for part, k, a in inside if part.encode() in head), (kind, advice))
+            for part, kind_inside, advice_inside in inside:
+                if part.encode() in head:
+                    return kind_inside, advice_inside
+            return kind, advice
     return None
 
 
 def has_too_many_controls(sample: bytes) -> bool:
     """Whether a sample is not text: too many NUL or other control characters.
 
-    Some in a text of any length are mistakes: _STRAY, but of a short one at most _MOST_STRAY.
+    A few are allowed as mistakes in a text of any length: _STRAY of them, and at most the share
+    _MOST_STRAY of a short text.
     """
     stray = min(_STRAY, _MOST_STRAY * len(sample))
-    return sample.count(0) > max(stray, _MOST_NUL * len(sample)) or control_count(sample) > max(
-        stray, _MOST_CONTROLS * len(sample)
-    )
+    if sample.count(0) > max(stray, _MOST_NUL * len(sample)):
+        return True
+    return control_count(sample) > max(stray, _MOST_CONTROLS * len(sample))
 
 
 def control_count(sample: bytes) -> int:
@@ -106,6 +124,10 @@ def wide_encoding(sample: bytes) -> str | None:
     return None
 
 
+# Unassigned, private, surrogate and control characters, by their general category in Unicode
+_ODD_CATEGORIES = ("Cn", "Co", "Cs", "Cc")
+
+
 def _usual(text: str | None) -> float:
     """Return the fraction of blanks and marks in a text; 1.0 for ASCII, 0.0 if it cannot be text.
 
@@ -113,7 +135,7 @@ def _usual(text: str | None) -> float:
     """
     if not text:
         return 0.0
-    odd = sum(unicodedata.category(each) in ("Cn", "Co", "Cs", "Cc") for each in text)
+    odd = sum(unicodedata.category(character) in _ODD_CATEGORIES for character in text)
     odd -= sum(map(text.count, "\n\r\t"))
     if odd > _MOST_ODD * len(text):
         return 0.0
@@ -146,6 +168,7 @@ def _level(encoding: str, first: int, last: int) -> frozenset[str]:
     return frozenset(code.decode(encoding, "ignore") for code in codes)
 
 
+# Names of an encoding and its extensions, and the characters that are common in it
 _EAST_ASIAN: tuple[tuple[tuple[str, ...], Callable[[], frozenset[str]]], ...] = (
     (("euc-kr", "cp949"), lambda: _level("euc-kr", 0xB0, 0xC9)),
     (("euc-jp",), lambda: _level("euc-jp", 0xA4, 0xD0)),
@@ -158,32 +181,41 @@ _EAST_ASIAN: tuple[tuple[tuple[str, ...], Callable[[], frozenset[str]]], ...] = 
 def _east_asian_encoding(lines: bytes) -> str | None:
     """Name the first encoding in which nearly all wide characters are common ones of its language.
 
-    Japanese is distinguished from Chinese by kana, without which no Japanese text is.
+    Kana tell Japanese from Chinese: every Japanese text has them.
     """
     for names, common in _EAST_ASIAN:
         for name in names:
             text = _decoded(lines, name)
             if text is None:
                 continue
-            wide = [each for each in text if each >= "\u2e80" and not "\uff00" <= each <= "\uff60"]
-            wide = [each for each in wide if not "\u3000" <= each <= "\u303f"]
-            sound = sum(each in common() for each in wide)
-            kana = sum("ぁ" <= each <= "ヿ" for each in wide)
+            wide = list(filter(_is_wide_letter, text))
+            sound = sum(letter in common() for letter in wide)
+            kana = sum("ぁ" <= letter <= "ヿ" for letter in wide)
             is_japanese = name in ("euc-jp", "shift_jis", "cp932")
-            others = sum(each >= "\x80" for each in text)
+            not_ascii = sum(character >= "\x80" for character in text)
             if (
                 wide
                 and sound >= _LEAST_SOUND * len(wide)
-                and len(wide) >= 0.5 * others
-                and (kana > 0.1 * len(wide)) == is_japanese
+                and len(wide) >= _LEAST_WIDE * not_ascii
+                and (kana > _LEAST_KANA * len(wide)) == is_japanese
             ):
                 return name
     return None
 
 
+def _is_wide_letter(character: str) -> bool:
+    """Whether a character is a letter of East Asia, not punctuation or a wide form of ASCII."""
+    if character < "\u2e80":
+        return False
+    is_punctuation = "\u3000" <= character <= "\u303f"
+    is_wide_ascii = "\uff00" <= character <= "\uff60"
+    return not is_punctuation and not is_wide_ascii
+
+
 def _one_byte_encoding(lines: bytes) -> str | None:
     """Name the encoding that reads the lines best with one alphabet; the first of equals."""
-    best, highest = None, 0.0
+    best: str | None = None
+    highest = 0.0
     for name, script in _KNOWN["encodings"]:
         text = _decoded(lines, name)
         if text is None:
@@ -191,11 +223,13 @@ def _one_byte_encoding(lines: bytes) -> str | None:
         for alphabet in _KNOWN["alphabets"][script]:
             sound, usual = _soundness(text, frozenset(alphabet))
             is_old = name in _OLD
-            if is_old and sum(each in alphabet for each in text.lower()) < _LEAST_LETTERS_OF_OLD:
+            letters = sum(character in alphabet for character in text.lower())
+            if is_old and letters < _LEAST_LETTERS_OF_OLD:
                 continue
             least = _LEAST_SOUND_OF_OLD if is_old else _LEAST_SOUND
-            if sound >= least and usual > highest + 0.001:
-                best, highest = name, usual
+            if sound >= least and usual > highest + _LEAST_LEAD:
+                best = name
+                highest = usual
     return best
 
 
@@ -204,14 +238,17 @@ def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
 
     Returns:
         The fraction of non-ASCII characters that are letters of the alphabet, or marks, in a
-        possible place; and the same with rare ones discounted, which compares encodings.
+        possible place; and the same with a discount for rare letters and capitals, by which
+        encodings are compared.
     """
     is_latin = alphabet <= _LATIN
-    letters = [each for each in text.lower() if each.isalpha()]
-    others = [each for each in letters if each >= "\x80"]
-    if 2 * len(others) > len(letters) if is_latin else len(others) < _LEAST_LETTERS:
+    letters = [letter for letter in text.lower() if letter.isalpha()]
+    others = [letter for letter in letters if letter >= "\x80"]
+    if is_latin and 2 * len(others) > len(letters):  # most letters of Latin texts are ASCII
         return 0.0, 0.0
-    vowels = sum(each in _VOWELS for each in others)
+    if not is_latin and len(others) < _LEAST_LETTERS:
+        return 0.0, 0.0
+    vowels = sum(letter in _VOWELS for letter in others)
     if alphabet & _VOWELS and vowels < _LEAST_VOWELS * len(others):
         return 0.0, 0.0
     characters = 0
@@ -227,10 +264,11 @@ def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
             if not is_odd and character in (_INSIDE_WORDS if is_inside else _AROUND_WORDS):
                 sound += 1
         elif character.lower() in alphabet and not (before.islower() and character.isupper()):
-            is_mixed = not is_latin and any(n.isascii() and n.isalpha() for n in (before, after))
-            if not is_mixed:
+            beside_ascii = any(beside.isascii() and beside.isalpha() for beside in (before, after))
+            if is_latin or not beside_ascii:
                 sound += 1
-            is_rare = not is_latin and character.lower() not in _FREQUENT
-
-            rare += (0.3 if is_rare else 0.0) + (0.05 if character.isupper() else 0.0)
+            if not is_latin and character.lower() not in _FREQUENT:
+                rare += _RARE_LETTER
+            if character.isupper():
+                rare += _CAPITAL
     return (sound / characters, (sound - rare) / characters) if characters else (0.0, 0.0)

@@ -1,6 +1,6 @@
-"""Faults of the header of a table whose columns are not found.
+"""Explain why a table cannot be read as its name says, or lacks a column.
 
-Looks at the first bytes of the file, on the way to an error message only.
+Only error messages need this module. It reads the first bytes of the file.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from bert_tf.data.tables.compression import compression_by_content
 from bert_tf.data.tables.dialect import compression_of, table_format_by_name
 
 _FIRST_BYTES = 16_384
-_FIRST_LINES = 20  # above which people write titles
+_FIRST_LINES = 20  # searched for a header below titles
 _SEPARATORS = (",", ";", "\t", "|")
-_OTHERS = (
+# Texts that are no tables, by a pattern of their beginning, and what they are
+_OTHER_KINDS = (
     (r"<!doctype html|<html", "is an HTML page, of a sign-in or an error, say; download the file"),
     (r"<\?xml", "is XML; convert it to CSV or JSON lines"),
     (r"#FORMAT=WebAnno", "is WebAnno TSV; export CoNLL 2003 or CoNLL-U from WebAnno or INCEpTION"),
@@ -37,7 +38,7 @@ _COLUMN_NAME = re.compile(r"[\w#]{1,30}(?:[ .-]\w{1,30}){0,2}")
 
 
 def _first_text(path: str | Path) -> str:
-    """Return the first characters of a file that is not compressed, as UTF-8; else nothing."""
+    """Return the first characters of a file, read as UTF-8; "" if it is compressed or missing."""
     if compression_of(str(path)) is not None:
         return ""
     try:
@@ -48,11 +49,14 @@ def _first_text(path: str | Path) -> str:
 
 
 def format_advice(path: str | Path, *, may_be_prose: bool = False) -> str:
-    """Say what a file without a known ending seems to be, and what to do; empty if nothing shows.
+    """Name the likely format of a file without a known ending, and advise how to name the file.
 
     Args:
-        path: a local file; nothing is said of others.
-        may_be_prose: whether lines are likely texts, so that tables are not looked for.
+        path: a local file.
+        may_be_prose: whether lines are likely texts, so that tables are not considered.
+
+    Returns:
+        A clause for an error message; "" if no format is likely, or the file is not local.
     """
     try:
         with Path(path).open("rb") as stream:
@@ -74,7 +78,7 @@ def format_advice(path: str | Path, *, may_be_prose: bool = False) -> str:
     if lines[0].lstrip().startswith("{") and '"' in lines[0]:
         return "it looks like JSON lines: end its name in .jsonl"
     if len(first) == _FIRST_BYTES:
-        lines.pop()  # it may be cut
+        lines.pop()  # the last line may be cut
     if may_be_prose or len(lines) < _LEAST_LINES:
         return ""
     for separator, ending in (("\t", ".tsv"), (",", ".csv"), (";", ".csv"), ("|", ".csv")):
@@ -88,23 +92,23 @@ def format_advice(path: str | Path, *, may_be_prose: bool = False) -> str:
 
 
 def check_is_no_other(path: str | Path) -> None:
-    """Raise InputError if a file is text of another kind than its name says."""
+    """Raise InputError if a file is text of another kind than its name says, such as HTML."""
     text = _first_text(path).lstrip()
-    for pattern, what in _OTHERS:
+    for pattern, advice in _OTHER_KINDS:
         if re.match(pattern, text, re.IGNORECASE):
-            raise InputError(f"{path}: {what}")
+            raise InputError(f"{path}: {advice}")
 
 
 def header_below(path: str | Path, line: int, names: Collection[str]) -> str | None:
-    """Say in which line below the header a column of one of the names is, and what to do.
+    """Find a header with one of the names below the line that was read as the header.
 
-    A row may have such a cell, too. A header below titles has more cells than they, all of them
-    different and with letters, and rows of as many cells.
+    A row may have such a cell, too. A header below titles has more cells than the titles, all of
+    them different and with letters, and the row after it has as many cells.
 
     Args:
         path: the table.
-        line: of what was read as the header, counted from 1.
-        names: in lower case, or as the file must have them.
+        line: number of the line that was read as the header, from 1.
+        names: names of the column, in lower case or as the file must have them.
 
     Returns:
         Advice, or None if the first lines have no such cell.
@@ -113,8 +117,8 @@ def header_below(path: str | Path, line: int, names: Collection[str]) -> str | N
     if not 0 < line <= len(lines):
         return None
     title = lines[line - 1]
-    # A title without any separator leaves it open which one the header below has.
-    for separator in [each for each in _SEPARATORS if each in title] or _SEPARATORS:
+    # If the title has no separator, the header below may have any.
+    for separator in [mark for mark in _SEPARATORS if mark in title] or _SEPARATORS:
         width = len(list(filter(None, _cells(title, separator))))
         for number, text in enumerate(lines[line:], start=line + 1):
             cells = _cells(text, separator)
@@ -139,13 +143,22 @@ def _cells(text: str, separator: str) -> list[str]:
 
 
 def export_hint(columns: Iterable[str]) -> str:
-    """Advise how to export columns that Label Studio nests in one; empty for other tables."""
+    """Advise how to export columns that Label Studio nests in one; "" for other tables."""
     hint = "of Label Studio's formats export JSON-MIN, with an object per line, or CSV, and "
     return hint if {"data", "annotations"}.issubset(columns) else ""
 
 
 def other_separator(path: str | Path, wanted: str, column: str) -> str:
-    """Advise on a separator that stands beside the wanted name in the only column's; or nothing."""
+    """Advise on a separator that joins the wanted name to others in the name of the only column.
+
+    Args:
+        path: the table.
+        wanted: the name of the column that is needed.
+        column: the name of the only column.
+
+    Returns:
+        A clause for an error message; "" if the wanted name is not part of the column's.
+    """
     name = re.escape(wanted)
     match = re.search(rf"\b{name}\"?\s*(\W+?)\s*\"?\b|\b\"?\s*(\W+?)\s*\"?{name}\b", column, re.I)
     if match is None:

@@ -1,14 +1,14 @@
-"""Judge values read from a file, as a person would who looks at them.
+"""Judge the values read from a file, as a person looking at them would.
 
 A reader takes any value that its format allows: a file whose words are `1`, `2`, `3`, or whose
 labels are `{garden` and `kitchen}`, is read without a fault and trains a model of nonsense. A
 `Detector` knows one kind of such files: what it looks like, what to do, and how sure that is.
-`judge` runs the tables of detectors on what was read: `ROW_DETECTORS` (`detectors`) on labeled
+`judge` runs the tables of detectors on the values: `ROW_DETECTORS` (`detectors`) on labeled
 rows and rows to score, `CORPUS_DETECTORS` (`pipeline/corpus/judged.py`) on samples of corpora.
 
-A detector looks at values only, never at how they were read, so that it also catches readings
-that nobody has thought of. It must stay silent on sound files: fewer than 1% of them, cut into
-files of 200 rows, may raise a false alarm (`benchmarks/judged.py`).
+A detector only looks at values, never at how they were read, so it also catches misreadings that
+were not foreseen. It must stay silent on sound files: fewer than 1% of them, cut into files of 200
+rows, may raise a false alarm (`benchmarks/judged.py`).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from bert_tf.base.errors import BertPipelineError, InputError
 from bert_tf.base.wording import quantity, shortened
 from bert_tf.data.tables.places import Places
 
-MOST_ROWS = 5000  # looked at, spread evenly over the file; rates of a percent show in fewer
-SHOWN_ROWS = 2
+MOST_ROWS = 5000  # judged, spread evenly over the file; enough to see rates of a percent
+SHOWN_ROWS = 2  # of a file, as examples for the user
 _SHOWN_CHARACTERS = 60  # of a value
 _SHOWN_WORDS = 8
 
@@ -49,11 +49,13 @@ class Detector(Generic[Values]):
     """One kind of file that is read without a fault, though it means something else.
 
     Attributes:
-        name: in the table of docs/tables.md.
-        message: what is seen, with names of `Details` in braces.
-        remedy: what to do; likewise.
-        find: looks at the values; None if they are sound.
-        error: what an ERROR raises: UsageError if other flags read the file, else InputError.
+        name: name in the table of docs/tables.md.
+        severity: how sure the detector is.
+        message: the finding, with names of `Details` in braces.
+        remedy: advice for the user, likewise.
+        find: judges the values; None if they are sound.
+        error: the exception for an ERROR: UsageError if other flags read the file rightly, else
+            InputError.
     """
 
     name: str
@@ -88,21 +90,24 @@ class ReadValues:
     """The values that a task takes from the usable rows of a file.
 
     Attributes:
-        lines: of the rows that values are of.
-        places: names the rows of these lines.
+        source: the file.
+        lines: the line of each row, from 1.
+        places: the names of the rows of these lines.
         texts: the texts of each row, by column.
-        gold: the label of each row as the user shall see it, by column.
-        labels: of all rows, words or entities, end to end.
-        words: of rows, of many those of a sample; empty if rows are no lists of words.
+        gold: the label of each row in the form shown to the user, by column.
+        labels: the labels of all rows, words or entities, end to end.
+        words: the words of each row, or of a sample of many rows; empty if rows are not lists of
+            words.
         words_have_lines: whether each word has a line of the file.
         is_words_column_given: whether the user has named the column of words.
-        entities: of the rows; None if they have none.
+        entities: entities of the texts; None for tasks without entities.
         used: columns that are read.
         others: the first values of the columns that are not read, by column.
         has_label_lists: whether a row may have several labels.
         pairs_match: whether each row is taken as a pair of texts that match.
         may_be_pair: whether the task could read a second text, but does not.
-        shown: first rows as the user shall see them, by column; if empty, texts and gold are.
+        shown: the first rows in the form shown to the user, by column; if empty, texts and gold
+            are shown.
     """
 
     source: str
@@ -124,6 +129,7 @@ class ReadValues:
 
     @functools.cached_property
     def label_counts(self) -> collections.Counter[str]:
+        """Count each label."""
         return collections.Counter(self.labels)
 
 
@@ -139,11 +145,13 @@ def counted(part: int, whole: int, noun: str) -> str:
 
 def judge(values: Values, detectors: Iterable[Detector[Values]]) -> Iterator[Finding]:
     """Yield the findings of the detectors."""
-    for each in detectors:
-        finding = each.find(values)
-        if finding is not None:
-            text = f"{each.message.format(**finding)}; {each.remedy.format(**finding)}"
-            yield Finding(each.name, each.severity, text, each.error)
+    for detector in detectors:
+        details = detector.find(values)
+        if details is not None:
+            message = detector.message.format(**details)
+            remedy = detector.remedy.format(**details)
+            text = f"{message}; {remedy}"
+            yield Finding(detector.name, detector.severity, text, detector.error)
 
 
 def report(source: str, findings: Iterable[Finding], console: Console) -> None:

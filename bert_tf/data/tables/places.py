@@ -1,11 +1,11 @@
-"""How a row is named wherever something is said of it: its line, its row in a spreadsheet, its id.
+"""Names of rows in messages, lists and pages: the line, the row in a spreadsheet, and the id.
 
-A line alone does not find a row. Cells with line ends make the number of a line another one than
-that of the row in a spreadsheet, and neither survives sorting. So rows may have a name of their
-own: the value of the id column, which `--id-column` names or which is found by its values.
+The line is not enough to find a row. Line ends inside cells make the numbers of lines differ from
+those of a spreadsheet's rows, and neither survives sorting. So rows may have a name of their own:
+the value of the id column, which `--id-column` names or `likely_id_column` finds.
 
-`Places` goes with the rows from the reader to every message, list and page; nothing else may say
-where a row is.
+`Places` accompanies the rows from the reader to every message, list and page. It is the only source
+of names of rows.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from bert_tf.base.wording import shortened
 
 ID = "id"  # of the fields and columns that hold ids
 SHOWN_CHARACTERS = 60  # of an id in a message
-# An id column without such a name is only taken from so many rows: in fewer, numbers of any kind
-# may differ by chance.
+# A table needs so many rows before a column without a name for ids is taken: in fewer rows, any
+# numbers may all differ by chance.
 _LEAST_ROWS = 8
 _LONGEST_ID = 64  # characters; longer values are texts
 _CODE = re.compile(rf"\S{{1,{_LONGEST_ID}}}")
 _FRACTION = re.compile(r"[+-]?\d*[.,]\d+(e[+-]?\d+)?", re.IGNORECASE)
+# Name of the column that pandas writes for the index of a table
 _INDEX_OF_PANDAS = re.compile(r"Unnamed: \d+|")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _ID_WORDS = frozenset(
@@ -50,7 +51,7 @@ class Place(NamedTuple):
 
     @property
     def names(self) -> str:
-        """Return what names the row beside its line: `row 9, id 'T-17'`; "" for none."""
+        """Return the names of the row besides its line: `row 9, id 'T-17'`; "" for none."""
         row = f"row {self.row:,}" if self.row else ""
         name = f"id {shortened(self.id, SHOWN_CHARACTERS)}" if self.id else ""
         return ", ".join(filter(None, (row, name)))
@@ -89,14 +90,14 @@ class Places:
         self.id_of_line.update(other.id_of_line)
 
     def columns(self, lines: Sequence[int]) -> dict[str, list[Any]]:
-        """Return the fields that name rows in a list of them, [rows] by name.
+        """Return the fields that name rows in a list of rows: values [rows] by field.
 
         Args:
-            lines: of the rows.
+            lines: the line of each row.
 
         Returns:
-            `line`; `row`, if the file has rows with another number than their line; `id`, if there
-            are ids, of which the text is empty where a row has none.
+            `line`; `row`, if some number of a row differs from its line; and `id`, if the file has
+            ids, with "" for a row without one.
         """
         columns: dict[str, list[Any]] = {"line": list(lines)}
         if self.row_of_line:
@@ -113,15 +114,16 @@ class Places:
 def likely_id_column(
     columns: Sequence[str], rows: Sequence[Mapping[str, Any]], used: Iterable[str]
 ) -> str | None:
-    """Return the column that names the rows, by its values in the first of them; None if none does.
+    """Return the column that identifies the rows, judged by the first rows; None if none does.
 
-    The values are all there, all different, and words or numbers without blanks. Of such columns
-    the first whose name says that it identifies something is taken, else the first of all.
+    In such a column no value is missing, all differ, and all are words or numbers without blanks.
+    The first column with a name for ids is taken, else the first with any name, else the index that
+    pandas wrote.
 
     Args:
-        columns: in file order.
-        rows: the first ones, values by column.
-        used: columns that mean something else.
+        columns: all columns in file order.
+        rows: the first rows, values by column.
+        used: columns with another meaning.
     """
     taken = set(used)
     id_columns = [name for name in columns if name not in taken and _are_ids(name, rows)]

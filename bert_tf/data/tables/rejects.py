@@ -1,4 +1,4 @@
-"""Rows that could not be used: where, why, and how many for each reason."""
+"""Rows that cannot be used: where they are, the reasons, and counts for each reason."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def wrong_cells(count: int, columns: int, *, has_header: bool = True) -> tuple[s
     Args:
         count: cells of the row.
         columns: cells that a row must have.
-        has_header: whether the header says so, or the first row.
+        has_header: whether `columns` comes from the header, or from the first row.
     """
     reason = TOO_FEW_CELLS if count < columns else TOO_MANY_CELLS
     return reason, f"{count} where the {'header' if has_header else 'first row'} has {columns}"
@@ -73,9 +73,9 @@ class Reject:
     source: str  # file of the row
     line: int  # its first line, counted from 1 (Parquet: the row); 0 where the format has none
     reason: str  # one of few constant texts, so that rejects can be counted by it
-    detail: str = ""  # what was found there, empty if the reason says it all
-    # its number in a spreadsheet, the header being 1, where line ends in cells make it another one
-    # than the line; 0 if it is the same, or the format has no lines
+    detail: str = ""  # the value or number at fault; empty if the reason says it all
+    # its number in a spreadsheet, where the header is row 1; 0 if it equals the line, or if the
+    # format has no lines. Line ends in cells make them differ.
     row: int = 0
     id: str = ""  # the row's own name; "" if it has none
 
@@ -115,8 +115,8 @@ class Reject:
 class ReasonSummary:
     """The rejects for one reason."""
 
-    count: int  # rejects for one reason
-    first: Reject  # of them
+    count: int  # number of these rejects
+    first: Reject  # the first in the file
 
     @property
     def reason(self) -> str:
@@ -200,8 +200,8 @@ def nothing_usable(
     Args:
         source: the file.
         rejects: all of them, or a tally of them.
-        noun: what a row is called.
-        advice: what to do beside the remedy of the most frequent reason.
+        noun: the word for a row in the message, in the singular.
+        advice: advice besides the remedy of the most frequent reason.
 
     Returns:
         RowsRejected, which has the rejects unless there is only a tally; InputError without
@@ -231,7 +231,7 @@ def describe_rejects(rejects: Iterable[Reject], rows: int, what: str) -> Iterato
     Args:
         rejects: if there are none, there are no lines.
         rows: usable and rejected ones together.
-        what: the file or files that they are in.
+        what: name of the file or files, which begins the first line.
     """
     summaries = RejectTally(rejects).summaries()
     if not summaries:
@@ -252,8 +252,14 @@ def read_rejects(path: str | Path) -> Iterator[Reject]:
     with path.open(encoding="utf-8") as stream:
         for line in stream:
             entry = json.loads(line)
-            more = entry.get("detail", ""), entry.get("row", 0), entry.get(ID, "")
-            yield Reject(entry["source"], entry["line"], entry["reason"], *more)
+            yield Reject(
+                entry["source"],
+                entry["line"],
+                entry["reason"],
+                detail=entry.get("detail", ""),
+                row=entry.get("row", 0),
+                id=entry.get(ID, ""),
+            )
 
 
 def write_rejects(path: str | Path, rejects: Iterable[Reject]) -> None:

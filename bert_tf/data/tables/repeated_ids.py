@@ -30,7 +30,7 @@ class RepeatedIds:
         self._runs: list[np.ndarray] = []
 
     def add(self, ids: Iterable[str]) -> None:
-        """Compare more ids with each other and with those before; empty ones are none."""
+        """Compare more ids with each other and with those before; empty texts are skipped."""
         names = [name for name in ids if name]
         if not names or sum(map(len, self._runs)) >= _MOST_WATCHED:
             return
@@ -53,12 +53,12 @@ class RepeatedIds:
 
 
 def repeated_ids_warning(source: str, column: str, first: str, count: int) -> str:
-    """Say that ids are not those of single rows.
+    """Return the warning that several rows have the same id.
 
     Args:
         source: the file.
-        column: with the ids.
-        first: the first id that comes back.
+        column: name of the id column.
+        first: the first id that an earlier row has.
         count: rows with the id of an earlier row.
     """
     verb = "has" if count == 1 else "have"

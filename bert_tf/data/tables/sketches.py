@@ -1,6 +1,6 @@
-"""Column statistics, and guesses of which column is the text, the label, and so on.
+"""Column statistics, and guesses which column is the text, the label, and so on.
 
-A guess takes a usual name if a column that fits has it, otherwise the column of the lowest rank.
+A guess takes a fitting column with a usual name; otherwise the fitting column of the lowest rank.
 """
 
 from __future__ import annotations
@@ -21,19 +21,15 @@ from bert_tf.data.tables.cells import (
     value_in_text,
 )
 from bert_tf.data.tables.header_hints import check_is_no_other, export_hint, header_below
-from bert_tf.data.tables.value_forms import (
-    LABEL_SEPARATORS,
-    labels_of_object,
-    lists_of_databases,
-)
+from bert_tf.data.tables.label_lists import LABEL_SEPARATORS, labels_of_object, lists_of_databases
 
 ColumnKind = Literal["text", "number", "list", "object", "empty"]
 
-_SHOWN_COLUMNS = 10
-_MOST_LABELS = 500
-_MOST_WORDS_OF_LABEL = 6
-_LEAST_WORDS_OF_TEXT = 2.0
-_WORDS_OF_SENTENCE = 4
+_SHOWN_COLUMNS = 10  # in a message
+_MOST_LABELS = 500  # different values of a column of labels
+_MOST_WORDS_OF_LABEL = 6  # mean of a column of labels
+_LEAST_WORDS_OF_TEXT = 2.0  # mean of a column of texts
+_WORDS_OF_SENTENCE = 4  # at least; names of columns have fewer
 _USUAL_SEPARATORS = frozenset(("|", ";", ","))
 _TRUTHS = frozenset(
     (
@@ -47,25 +43,23 @@ _SEPARATED_CELLS = 0.1  # fraction of cells with a separator that makes them lis
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnSketch:
-    """Statistics of a column over the rows that were looked at."""
+    """Statistics of a column over a sample of the rows."""
 
     name: str  # of the column
     kind: ColumnKind  # of its cells; numbers may be written as text
-    rows: int  # rows that were looked at
-    filled: int  # how many of them are not empty
-    distinct: int  # different values of those
+    rows: int  # rows of the sample
+    filled: int  # cells that are not empty
+    distinct: int  # different values of the filled cells
     whole: bool  # whether all are whole numbers
     binary: bool  # whether all say yes or no
-    characters: float  # means over the filled cells
-    words: float  # means over the filled cells
+    characters: float  # mean over the filled cells
+    words: float  # mean over the filled cells
     separator: str | None  # of labels in a cell, if its texts look like lists of them
     example: str  # the first filled cell
 
     @property
     def is_text(self) -> bool:
-        """Whether it has sentences or longer texts, also in scripts without spaces between
-        words.
-        """
+        """Whether it has sentences or longer texts, also in scripts without blanks."""
         has_words = self.words >= _LEAST_WORDS_OF_TEXT
         return self.kind == "text" and (has_words or not self.example.isascii())
 
@@ -93,12 +87,12 @@ class ColumnSketch:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableSketch:
-    """The columns of a table, and those that are named already."""
+    """The columns of a table, and the choices made among them so far."""
 
     path: str  # the table
     columns: tuple[ColumnSketch, ...]  # in its order
     chosen: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # column by config key
-    # Other columns that fit, by config key, where the likeliest had no usual name
+    # Other columns that fit, by config key, where a column without a usual name was chosen
     rivals: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
     def column(self, key: str, what: str, **choice: Any) -> str:
@@ -106,7 +100,7 @@ class TableSketch:
 
         Args:
             key: of the config.
-            what: what is looked for, for the message.
+            what: the kind of column needed, for the message.
             choice: other arguments of `find`.
 
         Raises:
@@ -126,7 +120,7 @@ class TableSketch:
         rank: Callable[[ColumnSketch], float] | None = None,
         taken: Iterable[str | None] = (),
     ) -> str | None:
-        """Choose the column for a config key: the given one, else the likeliest, else None.
+        """Choose the column for a config key: the given one, else the most likely one, else None.
 
         Args:
             key: of the config.
@@ -151,12 +145,12 @@ class TableSketch:
         return best
 
     def missing(self, key: str, what: str, names: Sequence[str] = ()) -> UsageError:
-        """Return the error that no column looks like something, with how to name one.
+        """Return the error for a column that cannot be guessed; it explains how to name one.
 
         Args:
             key: of the config.
-            what: what is looked for.
-            names: usual ones of the column, which lines below the header may have.
+            what: the kind of column needed.
+            names: its usual names, which are searched for in lines below the header.
         """
         check_is_no_other(self.path)
         shown = ", ".join(map(str, self.columns[:_SHOWN_COLUMNS]))
@@ -188,11 +182,11 @@ def check_first_line(path: str, columns: Sequence[str], rows: Sequence[Mapping[s
 def sketch_columns(
     columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
 ) -> tuple[ColumnSketch, ...]:
-    """Look at the cells of a table.
+    """Compute statistics of the columns of a table.
 
     Args:
-        columns: their names.
-        rows: values by column, as of `TableBlock.rows`.
+        columns: names of the columns.
+        rows: values by column, as in `TableBlock.rows`.
     """
     return tuple(_sketch(name, [row.get(name) for row in rows]) for name in columns)
 
@@ -258,9 +252,10 @@ def _is_digits(piece: str) -> bool:
 
 
 def _separator(texts: list[str]) -> str | None:
-    """Return the separator of labels, if cells are lists of them; None if not.
+    """Return the separator of labels if cells are lists of labels; None if not.
 
-    The pieces of such cells are short, and few: the same labels again and again.
+    The pieces of such cells are short, and few of them differ: the same labels come again and
+        again.
     """
     for separator in (*LABEL_SEPARATORS, " "):
         cells = [text.split(separator) for text in texts]

@@ -8,22 +8,16 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypedDict, Unpack, cast, get_args
-
-import numpy as np
+from typing import Any, Self, TypedDict, Unpack, cast, get_args
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import (
     BertPipelineError,
     Fault,
-    InputError,
     NoRowsError,
-    RowsRejected,
     UsageError,
 )
-from bert_tf.base.wording import quantity
 from bert_tf.config.sections.tables import NO_IDS
 from bert_tf.data.tables.cells import (
     CellKind,
@@ -42,7 +36,9 @@ from bert_tf.data.tables.dialect import (
     spreadsheet_advice,
     table_format_by_name,
 )
-from bert_tf.data.tables.formats.delimited import ParsedRow, TableHeader, read_delimited_rows
+from bert_tf.data.tables.file_rows import Table
+from bert_tf.data.tables.formats.delimited import ParsedRow, read_delimited_rows
+from bert_tf.data.tables.formats.delimited_header import TableHeader
 from bert_tf.data.tables.formats.json_lines import read_json_rows
 from bert_tf.data.tables.formats.parquet import parquet_schema, read_parquet_rows
 from bert_tf.data.tables.formats.squad_json import SQUAD_COLUMNS, is_squad_json, read_squad_rows
@@ -51,10 +47,10 @@ from bert_tf.data.tables.places import Place, Places, likely_id_column
 from bert_tf.data.tables.rejects import Reject, RejectTally, keeping_rejects, nothing_usable
 from bert_tf.data.tables.text_files import Opener, open_local
 
-_ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
+_ROWS_WITH_KEYS = 8192  # of JSON lines, whose keys are the names of the columns
 _LINE_END = re.compile(r"\r\n?|\n")
-_FIRST_ROWS = 1024  # that show what is in the columns
-_MOST_CHARACTERS = 1 << 26  # read at once, and a row; fewer rows than asked for where they are long
+_FIRST_ROWS = 1024  # of a table, for a look at its columns
+_MOST_CHARACTERS = 1 << 26  # of a block, which then ends, but with a whole row
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,7 +66,7 @@ class TableBlock:
     raw_rows: list[str]  # the same rows as in the file, without their line ends; of Parquet as JSON
     lines: list[int]  # the line each row starts on, counted from 1
     rejects: list[Reject]  # rows of this range of the file that cannot be used
-    # of each reject the row as in the file and its values; "" and None if it is no row
+    # for each reject the row as in the file, and its values; "" and None if it could not be parsed
     rejected_rows: list[tuple[str, dict[str, Any] | None]] = dataclasses.field(default_factory=list)
     places: Places = dataclasses.field(default_factory=Places)  # row and id of each line
 
@@ -86,7 +82,7 @@ class TableBlock:
         yield from sorted(rows, key=lambda row: row[0])
 
     def text_lists(self, columns: Sequence[str]) -> list[list[str] | None]:
-        """Return the texts of each row, from several columns or one with lists, see `texts_of`."""
+        """Return the texts of each row, from several columns or one with lists; see `texts_of`."""
         return [texts_of(row, columns) for row in self.rows]
 
     def texts(self, column: str) -> list[str]:
@@ -98,140 +94,27 @@ class TableBlock:
 
         Args:
             source: the file.
-            faults: of each usable row, reason and detail; None if it can be used.
+            faults: for each usable row reason and detail, or None if it can be used.
         """
-        faulty_rows = list(zip(self.lines, faults, strict=True))
-        rejects = [
-            Reject.at(source, self.places.at(line), *fault)
-            for line, fault in faulty_rows
-            if fault is not None
-        ]
+        kept: list[int] = []
+        rejects: list[Reject] = []
+        rejected_rows: list[tuple[str, dict[str, Any] | None]] = []
+        for index, (line, fault) in enumerate(zip(self.lines, faults, strict=True)):
+            if fault is None:
+                kept.append(index)
+                continue
+            rejects.append(Reject.at(source, self.places.at(line), *fault))
+            rejected_rows.append((self.raw_rows[index], self.rows[index]))
         if not rejects:
             return self
-        kept = [index for index, (_, fault) in enumerate(faulty_rows) if fault is None]
-        rejected = [
-            (self.raw_rows[index], self.rows[index])
-            for index, (_, fault) in enumerate(faulty_rows)
-            if fault is not None
-        ]
         return dataclasses.replace(
             self,
             rows=[self.rows[index] for index in kept],
             raw_rows=[self.raw_rows[index] for index in kept],
             lines=[self.lines[index] for index in kept],
             rejects=[*self.rejects, *rejects],
-            rejected_rows=[*self.rejected_rows, *rejected],
+            rejected_rows=[*self.rejected_rows, *rejected_rows],
         )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FileRows:
-    """The usable rows of a whole file.
-
-    Attributes:
-        noun: what a row is called in messages.
-        row_fields: names of the fields with an item per row: lists, arrays, or dicts of them.
-    """
-
-    noun: ClassVar[str] = "row"
-    # Lists and arrays with an item per row, or dicts of them.
-    row_fields: ClassVar[tuple[str, ...]] = ()
-
-    source: str  # the file
-    lines: list[int]  # the line each usable row starts on, counted from 1
-    rejects: list[Reject]  # rows that cannot be used
-    places: Places = dataclasses.field(default_factory=Places)  # row and id of each line
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def place(self, row: int) -> Place:
-        """Return where a row is, given its number among the usable ones."""
-        return self.places.at(self.lines[row])
-
-    @property
-    def all_places(self) -> list[Place]:
-        """Return where each usable row is."""
-        return [self.places.at(line) for line in self.lines]
-
-    @property
-    def place_columns(self) -> dict[str, list[Any]]:
-        """Return the fields that name rows in lists of them, see `Places.columns`."""
-        return self.places.columns(self.lines)
-
-    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
-        """Split off rows; all rejects stay with the first part.
-
-        Args:
-            held_out: bool [rows], True for rows of the second part.
-        """
-        kept, out = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-        return self.selected(kept, self.rejects), self.selected(out, [])
-
-    def selected(self, rows: np.ndarray, rejects: list[Reject]) -> Self:
-        """Select rows, int [n], and give them these rejects."""
-        fields = ("lines", *self.row_fields)
-        items = {name: _items(getattr(self, name), rows) for name in fields}
-        return dataclasses.replace(self, **items, rejects=rejects)
-
-    def rejecting(self, faults: Mapping[int, Fault], *, advice: str = "") -> Self:
-        """Move usable rows to the rejects.
-
-        Args:
-            faults: reason and detail by index of the row.
-            advice: what to do, for the message if no row is left.
-
-        Raises:
-            RowsRejected: no row is left.
-        """
-        if not faults:
-            return self
-        new = [Reject.at(self.source, self.place(row), *fault) for row, fault in faults.items()]
-        rejects = [*self.rejects, *new]
-        if len(faults) == len(self):
-            rejects.sort(key=lambda reject: reject.line)
-            raise nothing_usable(self.source, rejects, noun=self.noun, advice=advice)
-        return self.selected(np.delete(np.arange(len(self)), list(faults)), rejects)
-
-    @contextmanager
-    def reasons_first(self) -> Iterator[None]:
-        """Begin errors about the usable rows with why the other rows were rejected.
-
-        An `InputError` becomes RowsRejected if there are rejects; a UsageError stays one.
-        """
-        try:
-            yield
-        except (InputError, UsageError) as error:
-            if not self.rejects or isinstance(error, RowsRejected):
-                raise
-            total = quantity(len(self) + len(self.rejects), "row")
-            tally = RejectTally(self.rejects)
-            texts = (tally.brief(), tally.summaries()[0].remedy, "of the rest")
-            line = (
-                f"{self.source}: {len(self.rejects):,} of {total} rejected: "
-                f"{'; '.join(filter(None, texts))}: {str(error).removeprefix(f'{self.source}: ')}"
-            )
-            if isinstance(error, UsageError):
-                raise UsageError(line) from error
-            raise RowsRejected(line, self.rejects) from error
-
-
-def _items(values: Any, rows: np.ndarray) -> Any:
-    """Select items of a field of rows: a list, an array, a dict of these, or None."""
-    if isinstance(values, dict):
-        return {name: _items(each, rows) for name, each in values.items()}
-    if isinstance(values, list):
-        return [values[row] for row in rows.tolist()]
-    return None if values is None else values[rows]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Table(FileRows):
-    """The needed columns of a whole file, as texts."""
-
-    row_fields: ClassVar[tuple[str, ...]] = ("columns",)
-
-    columns: dict[str, list[str]]  # texts of the usable rows by column name
 
 
 def table_format(path: str | Path) -> str:
@@ -254,7 +137,7 @@ def table_format(path: str | Path) -> str:
 
 
 def fixed_columns(path: str | Path, opener: Opener = open_local) -> tuple[str, ...]:
-    """Return the columns that the format itself names, as SQuAD JSON does; otherwise none."""
+    """Return the columns that the format itself names, as SQuAD JSON does; () for others."""
     return SQUAD_COLUMNS if is_squad_json(path, opener) else ()
 
 
@@ -272,10 +155,11 @@ def _kinds(needed: NeededColumns) -> dict[str, CellKind]:
     unknown = needed.keys() - NeededColumns.__annotations__.keys()
     if unknown:
         raise TypeError(f"unknown arguments: {', '.join(sorted(unknown))}")
-    columns = cast(Mapping[str, Any], needed)
-    return {
-        name: kind for kind in get_args(CellKind) for name in columns.get(f"{kind}_columns", ())
-    }
+    columns_by_key = cast(Mapping[str, Any], needed)
+    kinds: dict[str, CellKind] = {}
+    for kind in get_args(CellKind):
+        kinds.update(dict.fromkeys(columns_by_key.get(f"{kind}_columns", ()), kind))
+    return kinds
 
 
 def read_table_blocks(
@@ -299,8 +183,8 @@ def read_table_blocks(
         max_rows: read only the first rows, rejected ones included (0: all).
         needed_only: leave out other columns where the format stores columns apart, or where no
             header says how many there are.
-        not_ids: columns that mean something, besides needed ones, so that their values name no
-            rows.
+        not_ids: columns besides the needed ones that have a meaning, so that they are not taken for
+            an id column.
         console: gets notes on separators and quotes that are not the usual ones; None for none.
         opener: opens the file, which may be on other storage.
         needed: see `NeededColumns`; rows without these columns are rejected.
@@ -327,16 +211,18 @@ def read_table_blocks(
                 opener=opener,
             )
             header = next(parsed)
-            columns, rows = header.columns, parsed
+            columns = header.columns
+            rows = parsed
         case "parquet":
             columns = tuple(parquet_schema(str(path), dialect, opener).names)
             read = read_columns if needed_only else columns
             rows = read_parquet_rows(path, dialect, opener, columns=read, needed=kinds)
         case _:
-            is_squad = is_squad_json(path, opener)
-            rows = (read_squad_rows if is_squad else read_json_rows)(path, dialect, opener)
+            read_rows = read_squad_rows if is_squad_json(path, opener) else read_json_rows
+            rows = read_rows(path, dialect, opener)
             first = _taken(rows, _ROWS_WITH_KEYS)
-            columns, rows = _object_keys(first), itertools.chain(first, rows)
+            columns = _object_keys(first)
+            rows = itertools.chain(first, rows)
     if columns or format_name != "jsonl":  # JSON lines may begin with rejects only
         check_columns(path, header, columns, read_columns)
     rows = itertools.islice(rows, max_rows or None)
@@ -356,7 +242,7 @@ def _id_column(
     not_ids: Collection[str],
     opener: Opener,
 ) -> str | None:
-    """Return the column with the ids of rows: the named one, or by its values; None for none.
+    """Return the column with the ids of rows, as named or as its values show; None for none.
 
     Raises:
         UsageError: the named column is one that the rows are read from.
@@ -405,7 +291,8 @@ def first_rows(
 ) -> TableBlock | None:
     """Read the first rows of a table with all of their columns; None if there are none.
 
-    A glance at columns that nothing reads, for detectors: any fault is that of another reader.
+    Detectors use them to look at columns that nothing else reads. A table that cannot be read gives
+    None, because the reader of its rows reports the error.
     """
     without_ids = dataclasses.replace(dialect, id_column=NO_IDS)
     try:
@@ -416,7 +303,7 @@ def first_rows(
 
 
 def has_column(path: str, name: str, dialect: TableDialect, opener: Opener = open_local) -> bool:
-    """Return whether a table has a column, or its first rows a key; errors as of reading it."""
+    """Whether a table has a column, or its first rows have a key; errors as of reading it."""
     if name in fixed_columns(path, opener):
         return True
     try:
@@ -438,7 +325,7 @@ def blocks_of_rows(
     id_column: str | None = None,
     **needed: Unpack[NeededColumns],
 ) -> Iterator[TableBlock]:
-    """Make blocks of a file's rows; errors as of `read_table_blocks`.
+    """Group the rows of a file into blocks; errors as of `read_table_blocks`.
 
     Args:
         path: the file.
@@ -446,7 +333,7 @@ def blocks_of_rows(
         columns: their names; empty if only the rows can tell, as in JSON lines.
         block_rows: rows of a block.
         header: of the file, for its blocks and for advice on a missing column.
-        noun: what a row is called in messages.
+        noun: the word for a row in messages.
         id_column: column with the ids of rows; None for none.
         needed: see `NeededColumns`.
     """
@@ -474,15 +361,14 @@ def blocks_of_rows(
                 block.rejects.append(dataclasses.replace(row, row=number) if number else row)
                 block.rejected_rows.append(("", None))
                 continue
-            for column, kind in kinds.items():
-                if fault := cell_fault(row, column, kind=kind, allow_empty=allow_empty):
-                    block.rejects.append(Reject.at(path, Place(line, number, name), *fault))
-                    block.rejected_rows.append((raw, row))
-                    break
-            else:
-                block.rows.append(row)
-                block.raw_rows.append(raw)
-                block.lines.append(line)
+            fault = _first_fault(row, kinds, allow_empty=allow_empty)
+            if fault is not None:
+                block.rejects.append(Reject.at(path, Place(line, number, name), *fault))
+                block.rejected_rows.append((raw, row))
+                continue
+            block.rows.append(row)
+            block.raw_rows.append(raw)
+            block.lines.append(line)
         is_usable = is_usable or bool(block.rows)
         tally.add(block.rejects)
         yield block
@@ -491,8 +377,20 @@ def blocks_of_rows(
     if tally.total or noun != "row":
         raise nothing_usable(path, tally, noun=noun)
     error = NoRowsError(f"{path}: has columns but no rows; add some")
-    error.header, error.columns = header, columns
+    error.header = header
+    error.columns = columns
     raise error
+
+
+def _first_fault(
+    row: dict[str, Any], kinds: Mapping[str, CellKind], *, allow_empty: bool
+) -> Fault | None:
+    """Return reason and detail of the first needed column that cannot be used; None if all can."""
+    for column, kind in kinds.items():
+        fault = cell_fault(row, column, kind=kind, allow_empty=allow_empty)
+        if fault is not None:
+            return fault
+    return None
 
 
 def read_table(
@@ -540,7 +438,8 @@ def _taken(rows: Iterator[ParsedRow], most: int) -> list[ParsedRow]:
     characters = 0
     for row in rows:
         taken.append(row)
-        characters += len(row[1])
+        _, raw, _ = row
+        characters += len(raw)
         if len(taken) == most or characters >= _MOST_CHARACTERS:
             break
     return taken

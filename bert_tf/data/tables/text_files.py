@@ -36,9 +36,10 @@ from bert_tf.data.tables.encodings import (
 Opener = Callable[[str], BinaryIO]  # opens a file by its name to read its bytes as they are stored
 
 _BUFFER_BYTES = 1 << 18
-_NEAR_BYTES = 1 << 12  # after a first NUL character
+_NEAR_BYTES = 1 << 12  # checked after a first NUL character
 _HOLE = re.compile(rb"\0{4,}")  # left by a crash or a full disk; UTF-32 has three in a row
-_SKIPPED_CHUNK = 1 << 20  # characters of a line that is too long
+_SKIPPED_CHUNK = 1 << 20  # characters skipped at once of a line that is too long
+_CUT_CHARACTERS = 1000  # kept of such a line
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\(?:u|U0000)[dD][89a-fA-F]")
 # The encodings that begin with a byte-order mark
@@ -50,7 +51,7 @@ MARKS = {
     codecs.BOM_UTF8: "utf-8",
 }
 
-SAMPLE_BYTES = 1 << 16  # how much of a file is looked at to see that it is text of its encoding
+SAMPLE_BYTES = 1 << 16  # of a file, which must be text of its encoding
 
 
 def open_local(path: str) -> BinaryIO:
@@ -75,8 +76,8 @@ def open_text(
 ) -> Iterator[TextIO]:
     r"""Open a text file, compressed by its name or plain, without its byte-order mark.
 
-    Bytes that are not of the encoding become lone surrogates, see `has_surrogates`, so that one bad
-    line does not end the reading of a file.
+    Bytes that are not of the encoding become lone surrogates (`has_surrogates`), so that a bad line
+    does not stop the reading of the file.
 
     Args:
         path: the file.
@@ -87,8 +88,8 @@ def open_text(
 
     Raises:
         UsageError: the file is missing or a folder.
-        InputError: it is not text, or is of another encoding by its byte-order mark; or while
-            reading: no text of this encoding, damaged compression, or failing storage.
+        InputError: it is not text, or its byte-order mark is that of another encoding; or, while
+            reading, it is not of the encoding, its compression is damaged, or storage fails.
     """
     with (
         open_utf8(path, encoding=encoding, opener=opener) as file,
@@ -106,7 +107,7 @@ def open_text(
 class Utf8File:
     """A text of any encoding as bytes of UTF-8."""
 
-    read: Callable[[int], bytes]  # next bytes, about so many, none at the end
+    read: Callable[[int], bytes]  # returns the next bytes, about so many; b"" at the end
     has_mark: bool  # whether the file begins with a byte-order mark, which is not part of the bytes
 
 
@@ -140,7 +141,7 @@ class Transcoder:
 
     Args:
         path: named in errors.
-        encoding: as Python names it. `utf-16`, `utf-32` and `utf-8-sig` take a byte-order mark off.
+        encoding: as Python names it. `utf-16`, `utf-32` and `utf-8-sig` remove a byte-order mark.
     """
 
     def __init__(self, path: str | Path, encoding: str):
@@ -157,7 +158,7 @@ class Transcoder:
             is_end: whether they are the last ones. A cut character is then invalid UTF-8.
 
         Raises:
-            InputError: this cannot be text of the encoding at all.
+            InputError: the bytes cannot be text of the encoding.
         """
         try:
             data = self._decoder.decode(part).encode("utf-8", "surrogatepass")
@@ -190,7 +191,7 @@ def transcoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> Transc
 
 
 def checked_part(path: str | Path, part: bytes) -> bytes:
-    """Return a part of UTF-8; raise InputError where a joined file goes on in UTF-16."""
+    """Return a part of a UTF-8 file; raise InputError if a file in UTF-16 was appended to it."""
     first = part.find(b"\0")
     if first >= 0 and has_too_many_controls(_HOLE.sub(b"", part[first : first + _NEAR_BYTES])):
         raise InputError(
@@ -202,7 +203,7 @@ def checked_part(path: str | Path, part: bytes) -> bytes:
 
 @contextmanager
 def _open_bytes(path: str | Path, opener: Opener) -> Iterator[io.BufferedReader]:
-    """Open a file, decompressed; an OSError while reading becomes an InputError."""
+    """Open a file for its decompressed bytes; an OSError while reading becomes an InputError."""
     with opener(str(path)) as binary:
         try:
             raw = cast(io.RawIOBase, uncompressed(binary, str(path)))
@@ -280,7 +281,7 @@ def bounded_lines(stream: TextIO, longest: int) -> Iterator[str]:
 
     Args:
         stream: text whose lines end with LF.
-        longest: most characters of a line; for a longer one a `CutLine` is yielded.
+        longest: most characters of a line; a longer one is yielded as `CutLine`.
     """
     while line := stream.readline(longest + 1):
         if len(line) <= longest or line.endswith("\n"):
@@ -289,7 +290,7 @@ def bounded_lines(stream: TextIO, longest: int) -> Iterator[str]:
         rest = line
         while rest and not rest.endswith("\n"):
             rest = stream.readline(_SKIPPED_CHUNK)
-        yield CutLine(line[:1000])
+        yield CutLine(line[:_CUT_CHARACTERS])
 
 
 def has_surrogates(text: str) -> bool:
@@ -312,12 +313,12 @@ _GUESSED_FROM_BYTES = 1 << 14  # of lines that are not UTF-8
 def file_encoding(path: str | Path) -> str | None:
     """Return the likely encoding of a file.
 
-    It is UTF-8 if not more lines fail to be UTF-8 than need it, lines of ASCII aside. Only the
-    first 64 MB are read.
+    Lines that are not ASCII decide: the file is UTF-8 unless more of them are invalid than valid.
+    Only the first 64 MB are read.
 
     Returns:
-        `utf-8`, also for files with a byte-order mark, by which they are read; another name of
-        Python's; or None if it cannot be told.
+        A name that Python knows; `utf-8` also for files with a byte-order mark, which readers find
+        themselves; None if no encoding is likely.
 
     Raises:
         InputError: the file is empty or damaged.
@@ -351,14 +352,15 @@ def _encoding(stream: io.BufferedReader, path: str) -> str | None:
     for _ in range(_MOST_STEPS):
         *lines, rest = (rest + step).split(b"\n")
         step = stream.read(_STEP_BYTES)
-        for line in lines if step else [*lines, rest]:
+        is_end = not step
+        for line in [*lines, rest] if is_end else lines:
             if line.isascii():
                 continue
             if is_utf8(line + b"\n"):  # no character may be cut
                 valid += 1
             else:
                 invalid.append(line)
-        if invalid or not step:
+        if invalid or is_end:
             break
     if len(invalid) <= valid:
         return "utf-8"
@@ -367,7 +369,7 @@ def _encoding(stream: io.BufferedReader, path: str) -> str | None:
 
 
 def encoding_advice(path: str) -> str:
-    """Advise on lines of a file that are not UTF-8; never fail."""
+    """Return advice about lines of a file that are not UTF-8; never fail."""
     if table_format_by_name(path) == "parquet":
         return "write its texts as UTF-8"
     try:

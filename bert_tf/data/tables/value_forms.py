@@ -1,4 +1,4 @@
-"""Forms that values are written in: lists of databases, truths, base64, look-alikes, names."""
+"""Forms of values: truths, scores, splits, pairs of texts, base64, cut words and look-alikes."""
 
 from __future__ import annotations
 
@@ -8,117 +8,10 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
-from types import UnionType
 from typing import Any
 
-from bert_tf.data.tables.cells import GAPS, cell_text, list_in_text, value_in_text
+from bert_tf.data.tables.cells import GAPS, cell_text
 from bert_tf.data.text.casing import normalize
-
-# An item of PostgreSQL's arrays, and what is after it: https://www.postgresql.org/docs/current/
-# arrays.html#ARRAYS-IO
-# A bare item ends with its last character that is no blank, so blanks are read once.
-_ARRAY_ITEM = re.compile(
-    r'\s*(?:"((?:[^"\\]|\\.)*)"|([^\s{},"\\:](?:[^{},"\\:]*[^\s{},"\\:])?))\s*(,|\Z)'
-)
-_IN_ANGLES = re.compile(r"<([^<>]+)>")
-_OF_ANGLES = re.compile(r"\s*(?:<[^<>]+>\s*)+")
-
-
-def postgres_array(text: str) -> list[str] | None:
-    """Parse `{a,"b c"}`, as PostgreSQL writes an array of one dimension.
-
-    Returns:
-        The items, quotes and escapes removed, or None if the text is something else.
-    """
-    body = text.strip()
-    if body[:1] != "{" or body[-1:] != "}":
-        return None
-    inner = body[1:-1].strip()
-    items: list[str] = []
-    place, goes_on = 0, False
-    while place < len(inner) or goes_on:
-        match = _ARRAY_ITEM.match(inner, place)
-        if match is None:
-            return None
-        quoted, bare, after = match.groups()
-        items.append(bare if quoted is None else re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
-        place = match.end()
-        goes_on = after == ","
-    return items
-
-
-def angled_labels(text: str) -> list[str] | None:
-    """Parse `<a><b>`, as StackOverflow writes tags; return None for other texts."""
-    return _IN_ANGLES.findall(text) if _OF_ANGLES.fullmatch(text) else None
-
-
-_BARE_LIST = re.compile(
-    r"(?:\[|(?:WrappedArray|ArraySeq|ArrayBuffer|List|Set|Vector)\()([^\[\](){}\"]*)[\])]",
-    re.DOTALL,
-)
-
-
-def bare_list(text: str) -> list[str] | None:
-    """Parse `[a, b c]` and `WrappedArray(a, b c)`, as Spark, Hive and Java write lists, or None."""
-    match = _BARE_LIST.fullmatch(text.strip())
-    if match is None:
-        return None
-    items = [item.strip() for item in match[1].split(",")] if match[1].strip() else []
-    return items if all(item and item[0] != "'" and "..." not in item for item in items) else None
-
-
-def lists_of_databases(cells: Sequence[str]) -> list[list[str]] | None:
-    """Parse cells that are all PostgreSQL arrays, labels in angle brackets, or lists of Spark.
-
-    Args:
-        cells: texts of a column. Empty ones are empty lists.
-
-    Returns:
-        A list per cell. None if any cell is something else, or if Python or JSON reads all of them:
-            `{'a', 'b'}` is a set of Python.
-    """
-    filled = [cell for cell in cells if cell.strip()]
-    parsers = [postgres_array, angled_labels]
-    if any("," in cell for cell in filled):
-        parsers.append(bare_list)  # [a] alone may be a label
-    for parse in parsers:
-        if filled and all(parse(cell) is not None for cell in filled):
-            is_of_python = all(list_in_text(cell) is not None for cell in filled)  # {'a', 'b'}
-            return None if is_of_python else [parse(cell) or [] for cell in cells]
-    return None
-
-
-_CLOSING = {"[": "]", "(": ")", "{": "}", "<": ">"}
-_SEVERAL = re.compile(r"[,;|]|>\s*<")
-
-
-def is_label_list(label: str) -> bool:
-    """Whether a label is the text of a list, a tuple, an object or several labels in brackets."""
-    text = label.strip()
-    if len(text) < 2 or _CLOSING.get(text[0]) != text[-1]:
-        return False
-    if isinstance(value_in_text(text), dict):
-        return True
-    return list_in_text(text) is not None or _SEVERAL.search(text) is not None
-
-
-def single_labels(labels: Sequence[str]) -> list[str]:
-    """Take labels out of their lists, if all lists are of one: `["billing"]` is `billing`.
-
-    Of a column with other labels, only texts come out of lists: `[1]` may be a label there. A
-    column with other lists stays as it is: detectors warn of these.
-    """
-    lists = [list_in_text(label) for label in labels]
-    kinds: type | UnionType = str if None in lists else str | int | float
-    if not all(
-        items is None or (len(items) == 1 and isinstance(items[0], kinds)) for items in lists
-    ):
-        return list(labels)
-    return [
-        label if items is None else cell_text(items[0])
-        for label, items in zip(labels, lists, strict=True)
-    ]
-
 
 _PAIRS_OF_TRUTHS = (
     *(("0", "1"), ("0.0", "1.0"), ("-1", "1"), ("-1.0", "1.0"), ("false", "true"), ("f", "t")),
@@ -126,13 +19,12 @@ _PAIRS_OF_TRUTHS = (
     *(("no", "si"), ("no", "sí"), ("não", "sim"), ("nie", "tak"), ("нет", "да"), ("否", "是")),
     *(("いいえ", "はい"), ("아니오", "예"), ("different", "same"), ("wrong", "right")),
 )
-_TRUTHS = {pair[place]: str(place) for pair in _PAIRS_OF_TRUTHS for place in (0, 1)}
+_TRUTHS = {word: str(place) for pair in _PAIRS_OF_TRUTHS for place, word in enumerate(pair)}
 _NEGATION = re.compile(
     r"(?:not|non|no|un|in|ir|[dm]is|is_?not)(?:[\s_-]+an?\b)?[\s_-]*([^\s_-].{2,})"
 )
 
-
-# Words of one text beside another, whose negation says that the two do not match
+# Words for a text that matches another one; their negations say that the two do not match
 _MATCHING = frozenset(
     (
         *("match", "matches", "matched", "matching", "duplicate", "duplicates", "duplicated"),
@@ -144,16 +36,17 @@ _MATCHING = frozenset(
 
 
 def _truths(words: Collection[str]) -> dict[str, str] | None:
-    """Return 0 or 1 by word, if two words in lower case say no and yes; else None."""
+    """Return 0 or 1 by word if two words, in lower case, say no and yes; else None."""
     if any(set(words) == set(pair) for pair in _PAIRS_OF_TRUTHS):
         return {word: _TRUTHS[word] for word in words}
     return None
 
 
 def _negations(words: Collection[str]) -> dict[str, str] | None:
-    """Return 0 or 1 by word, if one of two in lower case negates the other; else None.
+    """Return 0 or 1 by word if one of two words, in lower case, negates the other; else None.
 
-    Such are `not_duplicate` and `duplicate`, `irrelevant` and `relevant`, `informal` and `formal`.
+    Examples are `not_duplicate` and `duplicate`, `irrelevant` and `relevant`, `informal` and
+    `formal`.
     """
     if len(words) != 2:
         return None
@@ -189,7 +82,8 @@ def are_negations(values: Iterable[Any], *, of_any_word: bool) -> bool:
 
     Args:
         values: of a column.
-        of_any_word: also of words that do not speak of matching, such as `formal` and `informal`.
+        of_any_word: whether any word counts, also one that does not speak of matching, such as
+            `formal`.
     """
     numbers = _negations(_words_of_column(values))
     if numbers is None:
@@ -207,112 +101,23 @@ def are_classes_of_pairs(values: Iterable[Any]) -> bool:
     return len(texts) > 1 and texts <= _CLASSES_OF_PAIRS
 
 
-_SCORES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (0.0, 10.0))  # scales
+_SCALES_OF_SCORES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (0.0, 10.0))
 
 
 def are_scores(values: Iterable[Any]) -> bool:
-    """Whether values are numbers as of scores: fractions on a usual scale.
+    """Whether values look like scores: numbers on a usual scale, some of them fractions.
 
     Whole numbers may be anything, such as annotators, lengths and years.
     """
-    texts = [text for value in values if (text := cell_text(value).strip()).lower() not in GAPS]
     try:
-        numbers = {float(text) for text in texts if text}
+        numbers = {float(text) for text in _words_of_column(values)}
     except ValueError:
         return False
     if len(numbers) < 2 or not all(map(math.isfinite, numbers)):
         return False
     if all(map(float.is_integer, numbers)):
         return False
-    return any(low <= min(numbers) and max(numbers) <= high for low, high in _SCORES)
-
-
-# The value of a label, and the next label behind it, without blanks around both
-_SAID = re.compile(
-    r"([+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?|true|false|yes|no)(?:(?:\s*[,;|]\s*|\s+)(.+))?",
-    re.IGNORECASE | re.DOTALL,
-)
-_IN_NAMES = re.compile(r"[^\d,;|][^,;|]*")
-_WORDS_OF_TRUTH = frozenset(("true", "false", "yes", "no"))
-
-
-def scored_labels(cells: Sequence[str]) -> list[dict[str, str]] | None:
-    """Parse cells such as `sports=1, politics=0` and `sports:0.9`.
-
-    Args:
-        cells: texts of a column. Empty ones have no labels.
-
-    Returns:
-        The value of each label of a cell, in lower case; None if a cell is something else, has a
-        label twice, or if no cell has several or a fraction: `chapter:1` is a label. So it is if a
-        number is not from 0 to 1: `python:3.8` and `year:2019` are labels, too.
-    """
-    found: list[dict[str, str]] = []
-    for cell in cells:
-        if not cell.strip():
-            found.append({})
-            continue
-        value = value_in_text(cell) if cell.lstrip().startswith("{") else None
-        if isinstance(value, dict) and all(isinstance(one, int | float) for one in value.values()):
-            found.append({cell_text(label): cell_text(one) for label, one in value.items()})
-            continue
-        said = _said_of_labels(cell)
-        if said is None:
-            return None
-        found.append(said)
-    values = {value for said in found for value in said.values()}
-    if not all(value in _WORDS_OF_TRUTH or 0 <= float(value) <= 1 for value in values):
-        return None
-    has_scores = any("." in value for value in values)
-    return found if has_scores or any(len(said) > 1 for said in found) else None
-
-
-def _said_of_labels(cell: str) -> dict[str, str] | None:
-    """Parse `a=1, b=0`; return None for another text, and if a label is there twice."""
-    name, *rest = re.split(r"[=:]", cell.strip().rstrip(",;|"))
-    said: dict[str, str] = {}
-    for place, piece in enumerate(rest):
-        label = name.strip()
-        found = _SAID.fullmatch(piece.strip())
-        is_last = place == len(rest) - 1
-        if found is None or (found[2] is None) != is_last or label in said:
-            return None
-        if not _IN_NAMES.fullmatch(label):
-            return None
-        said[label] = found[1].lower()
-        name = found[2] or ""
-    return said or None
-
-
-# Between the labels of a cell, the usual ones first.
-LABEL_SEPARATORS = ("|", ";", ",", "::", "/", "\n", "\t", "+", "&", "#", "，", "、", "；", "｜")
-
-
-def joined_labels(label: str, others: Collection[str]) -> str | None:
-    """Return the separator, if a label is several of the others with one between them."""
-    for separator in (*LABEL_SEPARATORS, " "):
-        parts = [part.strip() for part in label.split(separator)]
-        if len(set(parts)) > 1 and all(part and part in others for part in parts):
-            return separator
-    return None
-
-
-def labels_of_object(value: Any) -> list[str] | None:
-    """Return the labels of an object in a cell; None if it is another object.
-
-    Label Studio writes `{"choices": ["a", "b"]}`, spaCy `{"a": 1.0, "b": 0.0}`.
-    """
-    if not isinstance(value, dict) or not value:
-        return None
-    if set(value) == {"choices"}:
-        choices = [value["choices"]] if isinstance(value["choices"], str) else value["choices"]
-        is_list = isinstance(choices, list) and all(isinstance(one, str) for one in choices)
-        return choices if is_list else None
-    if not all(
-        isinstance(one, int | float | None) and one in (0, 1, None) for one in value.values()
-    ):
-        return None
-    return [cell_text(label) for label, is_there in value.items() if is_there]
+    return any(low <= min(numbers) and max(numbers) <= high for low, high in _SCALES_OF_SCORES)
 
 
 _QUOTES = "'\"`"
@@ -343,16 +148,16 @@ _MOST_FOLDS = 20
 
 
 def names_split(name: str) -> bool:
-    """Whether a name is that of a column of splits with truths or folds, such as `is_train`."""
+    """Whether a column with this name may hold splits as truths or folds, such as `is_train`."""
     forms = (_NAMES_OF_TRUTHS, _NAMES_OF_FOLDS)
     return any(form.fullmatch(name.strip()) for form in forms)
 
 
 def is_split(name: str, values: Iterable[Any]) -> bool:
-    """Whether a column tells training from other rows: `split`, `is_valid`, `fold`, `Usage`.
+    """Whether a column tells training rows from others: `split`, `is_valid`, `fold`, `Usage`.
 
-    Its values are names of splits with one for training, or its name says so: a name such as
-    `is_valid` with truths, or a name of folds with at most _MOST_FOLDS values.
+    Either its values are names of splits, one of them for training; or it has a name such as
+    `is_valid` and truths, or a name for folds and at most _MOST_FOLDS values.
     """
     texts = {cell_text(value).strip().lower() for value in values} - {"", *GAPS}
     if len(texts) < 2:
@@ -390,18 +195,19 @@ _SECOND = {"1": "2", "a": "b"}
 
 
 def second_text(name: str, columns: Collection[str]) -> str | None:
-    """Return the column of the second text, if names say that `name` is the first of two."""
-    by_name = {each.lower(): each for each in columns}
+    """Return the column of the second text if `name` is that of the first of two; else None."""
+    by_name = {column.lower(): column for column in columns}
     lower = name.lower()
     names = [second for first, second in PAIRS if first == lower]
     if match := _FIRST_OF_TWO.fullmatch(lower):
         names.append(f"{match[1]}{_SECOND[match[2]]}{match[3] or ''}")
-    return next((by_name[each] for each in names if each in by_name), None)
+    return next((by_name[second] for second in names if second in by_name), None)
 
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2}){16,}|(?:0x)?(?:[0-9A-F]{2}){16,}")
-# Characters that no word has by chance.
+# Characters of base64, too many for a word that is valid base64 by chance: if it decodes to text,
+# and if it decodes to other bytes.
 _LEAST_OF_TEXT = 12
 _LEAST_OF_BYTES = 40
 
@@ -409,8 +215,8 @@ _LEAST_OF_BYTES = 40
 def is_blob(text: str) -> bool:
     """Whether a text is base64 or hexadecimal digits rather than words.
 
-    Base64 is sure if it decodes to printable UTF-8. If it decodes to other bytes, it must be long
-    and have a digit, because a long word is base64, too.
+    Base64 is certain if it decodes to printable UTF-8. If it decodes to other bytes, it must be
+    long and have a digit, because a long word is valid base64, too.
     """
     token = "".join(text.split()) if "\n" in text else text.strip()
     if _HEX.fullmatch(token):
@@ -419,9 +225,11 @@ def is_blob(text: str) -> bool:
         return False
     if token.lower() == token or token.upper() == token:
         return False
-    padded = token.rstrip("=") + "=" * (-len(token.rstrip("=")) % 4)
+    digits = token.rstrip("=")
+    padding = "=" * (-len(digits) % 4)
     try:
-        content = base64.b64decode(padded, altchars=b"-_" if set(token) & set("-_") else None)
+        altchars = b"-_" if set(token) & set("-_") else None
+        content = base64.b64decode(digits + padding, altchars=altchars)
     except (binascii.Error, ValueError):
         return False
     try:
@@ -436,9 +244,9 @@ _FIRST_CJK = "\u2e80"  # words of characters from here on have no blanks between
 
 
 def is_cut(text: str, start: int, end: int) -> bool:
-    """Whether an entity begins or ends inside of a word, or with a blank.
+    """Whether an entity begins or ends inside a word, or with a blank.
 
-    Characters of Chinese and Japanese may be words of their own, and are not cut.
+    A border between characters of Chinese or Japanese is not inside a word.
     """
     inner = text[start:end]
     if inner != inner.strip() or not inner:
@@ -463,7 +271,8 @@ _INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), 0x2060, 0xFEFF))  # wi
 
 def look_alikes(text: str) -> list[str]:
     """Return the Unicode names of the characters that look like others: CYRILLIC SMALL LETTER A."""
-    return [unicodedata.name(each) for each in text if ord(each.lower()) in _LOOK_ALIKES]
+    alike = [character for character in text if ord(character.lower()) in _LOOK_ALIKES]
+    return [unicodedata.name(character) for character in alike]
 
 
 def skeleton(text: str) -> str:

@@ -19,8 +19,8 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.base.files import replacing_file
 from bert_tf.base.wording import quantity
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.data.tables.places import ID, Place, Places
-from bert_tf.data.tables.tables import Table
 
 CORRECTIONS = "corrections.csv"
 _NEEDED = ("line", "label", "corrected_label")

@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity, shortened
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.tasks.base.host_task import learned
 from bert_tf.tasks.base.labels import (
     LabelRows,

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.base.wording import quantity, shortened
+from bert_tf.data.tables.label_lists import joined_labels
 from bert_tf.data.tables.places import Places
-from bert_tf.data.tables.value_forms import joined_labels, look_alikes, skeleton
+from bert_tf.data.tables.value_forms import look_alikes, skeleton
 from bert_tf.tasks.base.prediction_rows import TaskReport
 
 if TYPE_CHECKING:
-    from bert_tf.data.tables.tables import Table  # loads Numba
+    from bert_tf.data.tables.file_rows import Table  # loads Numba
 
 _WHOLE_NUMBER = re.compile(r"-?\d{1,4000}")  # Python refuses to read longer ones
 _SEPARATORS = re.compile(r"[,;|/]")

@@ -21,7 +21,7 @@ from bert_tf.tasks.base.declaration import (
 )
 
 if TYPE_CHECKING:
-    from bert_tf.data.tables.tables import FileRows
+    from bert_tf.data.tables.file_rows import FileRows
 
 _FLOAT32_DIGITS = 7
 

@@ -13,9 +13,10 @@ from bert_tf.base.console import Console
 from bert_tf.config.sections.tables import NO_IDS
 from bert_tf.data.tables.detectors.rows import ROW_DETECTORS
 from bert_tf.data.tables.dialect import PLAIN, TableDialect, table_format_by_name
+from bert_tf.data.tables.file_rows import FileRows
 from bert_tf.data.tables.judged import Finding, ReadValues, first_values, judge, report
 from bert_tf.data.tables.repeated_ids import RepeatedIds, repeated_ids_warning
-from bert_tf.data.tables.tables import FileRows, first_rows, fixed_columns
+from bert_tf.data.tables.tables import first_rows, fixed_columns
 from bert_tf.tasks.base.task import Task
 
 

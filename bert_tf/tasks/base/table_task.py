@@ -18,8 +18,9 @@ from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.data.tables.judged import ReadValues
-from bert_tf.data.tables.tables import Table, has_column, read_table
+from bert_tf.data.tables.tables import has_column, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertClassifier
 from bert_tf.serving.graphs.table import TableModule

@@ -20,8 +20,8 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.file_rows import FileRows
 from bert_tf.data.tables.judged import ReadValues
-from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.ceiling import Cause
 from bert_tf.tasks.base.declaration import TaskDeclaration

@@ -25,7 +25,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.sections.tables import NO_IDS
 from bert_tf.data.rows.holdout import stratified_folds
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.tasks.base.prediction_rows import TaskResults, labeled_rows
 from bert_tf.tasks.base.review import warn_of_repeated_ids
 from bert_tf.tasks.base.task import RowsCheck

@@ -22,7 +22,7 @@ from bert_tf.tasks.base.report_sections import (
 from bert_tf.tasks.profile.thresholds import threshold_section
 
 if TYPE_CHECKING:
-    from bert_tf.data.tables.tables import Table
+    from bert_tf.data.tables.file_rows import Table
     from bert_tf.tasks.base.prediction_rows import TaskResults
     from bert_tf.tasks.classification.task import ClassificationTask
 

@@ -14,8 +14,8 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.tables import Table
-from bert_tf.data.tables.value_forms import single_labels
+from bert_tf.data.tables.file_rows import Table
+from bert_tf.data.tables.label_lists import single_labels
 from bert_tf.models.heads import ProblemType
 from bert_tf.tasks.base.ceiling import CERTAIN
 from bert_tf.tasks.base.corrections import corrected_table

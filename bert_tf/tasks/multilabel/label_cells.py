@@ -16,15 +16,15 @@ from collections.abc import Collection, Mapping, Sequence
 from bert_tf.base.errors import Fault, UsageError
 from bert_tf.base.wording import quantity, shortened
 from bert_tf.data.tables.cells import GAPS, cell_text, list_in_text, value_in_text
-from bert_tf.data.tables.tables import Table
-from bert_tf.data.tables.value_forms import (
+from bert_tf.data.tables.file_rows import Table
+from bert_tf.data.tables.label_lists import (
     LABEL_SEPARATORS,
-    is_quoted,
     joined_labels,
     labels_of_object,
     lists_of_databases,
     scored_labels,
 )
+from bert_tf.data.tables.value_forms import is_quoted
 
 _REASON = "label is neither a list nor a text of labels"
 _IS_CUT = "label is a list that was cut to '...' when it was written"

@@ -15,7 +15,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.models.heads import BertClassifier, ProblemType
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.base.ceiling import CERTAIN

@@ -13,9 +13,10 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import Fault, UsageError
 from bert_tf.data.tables.cells import cell_text, columns_of_texts, named_texts
 from bert_tf.data.tables.dialect import TableBudget, TableDialect
+from bert_tf.data.tables.file_rows import FileRows
 from bert_tf.data.tables.places import Place, Places
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
-from bert_tf.data.tables.tables import FileRows, TableBlock, read_table_blocks
+from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 from bert_tf.tasks.multiple_choice.options import choices_fault
 
 _USUAL_QUESTION = "question"

@@ -18,10 +18,11 @@ from bert_tf.base.errors import Fault
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import cell_text, check_columns, list_in_text, value_in_text
 from bert_tf.data.tables.dialect import PLAIN, TableBudget, TableDialect
+from bert_tf.data.tables.file_rows import FileRows
 from bert_tf.data.tables.formats.squad_json import is_squad_json, read_squad_entries
 from bert_tf.data.tables.places import Places
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
-from bert_tf.data.tables.tables import FileRows, read_table_blocks
+from bert_tf.data.tables.tables import read_table_blocks
 from bert_tf.data.tables.text_files import has_surrogates
 
 _SHOWN = 5

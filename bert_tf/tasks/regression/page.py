@@ -18,7 +18,7 @@ from bert_tf.tasks.base.report_sections import (
 )
 
 if TYPE_CHECKING:
-    from bert_tf.data.tables.tables import Table
+    from bert_tf.data.tables.file_rows import Table
     from bert_tf.tasks.base.prediction_rows import TaskResults
     from bert_tf.tasks.regression.task import RegressionTask
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.models.heads import BertRegressor, ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.host_task import learned

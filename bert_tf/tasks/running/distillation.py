@@ -18,7 +18,7 @@ from bert_tf.base.files import replacing_file
 from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.config.sections.finetuning import Teaching
 from bert_tf.data.rows.encoded_rows import Batching
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.table_task import Student
 from bert_tf.tasks.base.task import FinetuningLoss

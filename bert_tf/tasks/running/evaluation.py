@@ -16,8 +16,8 @@ from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.rows.encoded_rows import Batching
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.file_rows import FileRows
 from bert_tf.data.tables.places import ID
-from bert_tf.data.tables.tables import FileRows
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocabulary_files import VOCAB, read_folder_vocabulary
 from bert_tf.data.text.wordpiece import WordPieceTokenizer

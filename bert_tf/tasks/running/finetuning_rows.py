@@ -14,7 +14,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.rows.holdout import held_out_rows
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.tables import FileRows, Table
+from bert_tf.data.tables.file_rows import FileRows, Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.signatures import MANY_CUT
 from bert_tf.tasks.base.review import read_and_review, review_rows

@@ -29,7 +29,7 @@ from bert_tf.tasks.base.standard_errors import error_of_mean, jackknife_errors
 from bert_tf.tasks.similarity.options import SIMILARITY
 
 if TYPE_CHECKING:
-    from bert_tf.data.tables.tables import FileRows
+    from bert_tf.data.tables.file_rows import FileRows
 
 _SMALLEST_NORM = 1e-12
 

@@ -19,8 +19,9 @@ from bert_tf.data.rows.encoded_rows import GroupedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.rows.host_rows import pack_host_texts
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.data.tables.judged import ReadValues
-from bert_tf.data.tables.tables import Table, read_table
+from bert_tf.data.tables.tables import read_table
 from bert_tf.data.tables.value_forms import numbers_of_truths
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.heads import BertSentenceEncoder

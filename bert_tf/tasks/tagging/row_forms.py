@@ -11,8 +11,8 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
 from bert_tf.base.errors import Fault
 from bert_tf.base.wording import quantity
+from bert_tf.data.tables.formats.conll import ConllSentence
 from bert_tf.data.tables.value_forms import PIECE
-from bert_tf.data.tables.word_blocks import ConllSentence
 from bert_tf.tasks.base.host_task import kept_if_set
 
 

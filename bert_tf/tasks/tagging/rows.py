@@ -28,17 +28,13 @@ from bert_tf.data.tables.cells import (
     words_of,
 )
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.formats.conll import COLUMN_NUMBER, is_conll, read_conll_sentences
 from bert_tf.data.tables.header_hints import check_is_no_other, export_hint
 from bert_tf.data.tables.places import Places
 from bert_tf.data.tables.rejects import Reject, column_is_empty, column_is_not_words
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 from bert_tf.data.tables.value_forms import is_cut
-from bert_tf.data.tables.word_blocks import (
-    COLUMN_NUMBER,
-    TOKENS,
-    is_conll,
-    read_conll_sentences,
-)
+from bert_tf.data.tables.word_blocks import TOKENS
 from bert_tf.tasks.tagging.options import ENTITIES, LISTED_ENTITIES, TaggingConfig
 from bert_tf.tasks.tagging.row_forms import (
     TableForm,

@@ -19,10 +19,10 @@ from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import text_fault_of_words
 from bert_tf.data.tables.dialect import PLAIN as PLAIN_DIALECT
 from bert_tf.data.tables.dialect import TableBudget, TableDialect
+from bert_tf.data.tables.file_rows import FileRows
+from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.places import Places
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
-from bert_tf.data.tables.tables import FileRows
-from bert_tf.data.tables.word_blocks import is_conll
 from bert_tf.tasks.tagging.options import AUTO, PLAIN
 from bert_tf.tasks.tagging.row_forms import TagColumns, TaggedText, with_whole_words
 from bert_tf.tasks.tagging.rows import read_tagged_rows

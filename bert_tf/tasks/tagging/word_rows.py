@@ -16,10 +16,11 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import GAPS, cell_text, check_columns
+from bert_tf.data.tables.formats.conll import ConllSentence
 from bert_tf.data.tables.places import Places
 from bert_tf.data.tables.rejects import Reject, column_is_empty
 from bert_tf.data.tables.tables import TableBlock
-from bert_tf.data.tables.word_blocks import ConllSentence, are_single_words
+from bert_tf.data.tables.word_blocks import are_single_words
 from bert_tf.tasks.tagging.row_forms import TableForm, TagColumns, TaggedText, sentence_row
 
 _SENTENCE = re.compile(

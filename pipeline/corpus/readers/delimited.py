@@ -16,13 +16,11 @@ from bert_tf.data.tables.formats.csv_records import (
     field_bytes,
     find_records,
 )
-from bert_tf.data.tables.formats.delimited import (
+from bert_tf.data.tables.formats.delimited import are_utf8, find_rows, row_reject
+from bert_tf.data.tables.formats.delimited_header import (
     TableHeader,
-    are_utf8,
-    find_rows,
     is_quoted_later,
     read_table_header,
-    row_reject,
 )
 from bert_tf.data.tables.rejects import HEADER_REPEATED, Reject
 from pipeline.beam.storage import open_stored

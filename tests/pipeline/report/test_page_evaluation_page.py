@@ -8,7 +8,7 @@ import pytest
 from behavior.pages import check_page
 from behavior.toy_regression import REGRESSION, RegressionTask
 
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults
 from bert_tf.tasks.base.report_sections import Example, ExamplesSection, TableSection
 from bert_tf.tasks.classification.task import ClassificationTask

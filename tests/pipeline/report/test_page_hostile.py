@@ -18,8 +18,8 @@ from behavior.pages import check_page
 
 from bert_tf.base.errors import InputError
 from bert_tf.config.sections import PreprocessConfig
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.data.tables.places import Place
-from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.prediction_rows import TaskReport, TaskResults
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import page_function

@@ -1,7 +1,7 @@
-"""Detectors for columns that are not read, though they say how the others are meant.
+"""Detectors for columns that are not read, though they change the meaning of the others.
 
-The rows that are used are those of several splits, texts have a second one beside them, or pairs
-that are all taken as matches have a column that says which of them match.
+The rows belong to several splits, texts have a second text beside them, or a column says which
+pairs match although all are taken as matches.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _NAMES_OF_JUDGMENTS = frozenset(  # names, and last words of names
     )
 )
 _OPPOSITES = {"positive", "negative"}
+_SHOWN_SPLITS = 5
 _NOT_SCORES = re.compile(
     r"(.*[\W_])?(id|idx|index|nr|no|num|count|length|len|fold|year|price|cost|second|sec|minute|"
     r"hour|duration|time|start|end|weight|size|annotator|speaker|batch|part)s?",
@@ -37,15 +38,19 @@ _NOT_SCORES = re.compile(
 
 
 def _unused_splits(values: ReadValues) -> Details | None:
+    """Find a column of splits."""
     for name, cells in values.others.items():
         if is_split(name, cells):
             splits = sorted({str(cell).strip().lower() for cell in cells if cell not in (None, "")})
-            kinds = ", ".join(splits[:5]) + (", …" if len(splits) > 5 else "")
+            kinds = ", ".join(splits[:_SHOWN_SPLITS])
+            if len(splits) > _SHOWN_SPLITS:
+                kinds += ", …"
             return {"column": repr(name), "kinds": kinds}
     return None
 
 
 def _unused_second_text(values: ReadValues) -> Details | None:
+    """Find a column whose name makes it the second text of a pair."""
     if not values.may_be_pair:
         return None
     first = next(iter(values.texts), "")
@@ -56,7 +61,7 @@ def _unused_second_text(values: ReadValues) -> Details | None:
 
 
 def _is_judgment(name: str) -> bool:
-    """Whether a name, or its last word, is usual for what people say of pairs."""
+    """Whether a name, or its last word, is usual for judgments of pairs."""
     last_word = re.split(r"[\W_]+", name.lower())[-1]
     return not _NAMES_OF_JUDGMENTS.isdisjoint((name.lower(), last_word))
 

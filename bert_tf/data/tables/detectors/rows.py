@@ -1,10 +1,10 @@
 """The table of detectors for labeled rows and rows to score; see `judged.py`.
 
-Each looks at one thing that a person would notice:
+Each looks for one fault that a person would notice:
 
-| in | what |
+| in | fault |
 |---|---|
-| labels, tags | lists that nobody has parsed, brackets and quotes that pair up across them |
+| labels, tags | lists that were not parsed, brackets and quotes that pair up across labels |
 | words | lists, numbers 1, 2, 3, pieces of WordPiece, sentences without an end |
 | texts | see `texts` |
 | entities | offsets in units other than characters |
@@ -32,31 +32,27 @@ from bert_tf.data.tables.judged import (
     counted,
     spread,
 )
-from bert_tf.data.tables.value_forms import (
-    PIECE,
-    is_cut,
-    is_label_list,
-    is_quoted,
-)
+from bert_tf.data.tables.label_lists import is_label_list
+from bert_tf.data.tables.value_forms import PIECE, is_cut, is_quoted
 
 _OPENING = "[({<"
 _CLOSING = "])}>"
 _QUOTES = "'\"`"
 _HALVES_OF_LISTS = 0.2  # of the distinct labels; fewer are names with an odd bracket
-_ROWS_OF_LISTS = 0.2  # that begin and end as a list does
-_WORDS_IN_QUOTES = 0.5
+_ROWS_OF_LISTS = 0.2  # share of the sentences that begin and end like a list
+_WORDS_IN_QUOTES = 0.5  # share of the words
 _WEBANNO = re.compile(r".+\[\d+\]")  # PER[1], PER[2]|LOC[3]
 _NUMBER = re.compile(r"(?:\d{1,6}-)?(\d{1,9})")  # 3, and 2-3 in WebAnno's sentence 2
-_NUMBERED_WORDS = 0.8  # of the words are in sentences that count
+_NUMBERED_WORDS = 0.8  # share of the words, in sentences of consecutive numbers
 _FEWEST_NUMBERS = 3  # of a sentence; `1 2` may be its words
 _LONGEST_SENTENCE = 150  # words; in newspapers and treebanks 1 of 1,000 sentences is longer
-_IN_LONG_SENTENCES = 0.1  # of the words
-_PIECES = 0.01  # of the words
+_IN_LONG_SENTENCES = 0.1  # share of the words
+_PIECES = 0.01  # share of the words
 _TAG = re.compile(r"[BIESLUM][-_]\w.*")
-_TAGS_AS_WORDS = 0.5
+_TAGS_AS_WORDS = 0.5  # share of the words
 _SEVERAL_TAGS = re.compile(r"[BI]-[^|;,]+(?:[|;,][BI]-[^|;,]+)+")
-_FEWEST_ENTITIES = 3  # that tell units apart
-# Of entities: nearly all are cut in wrong units, hardly any in right ones.
+_FEWEST_ENTITIES = 3  # needed to tell units apart
+# Shares of entities: most are cut in wrong units, hardly any in right ones.
 _MANY_CUT = 0.5
 _FEW_CUT = 0.1
 
@@ -105,6 +101,7 @@ def _is_half(label: str, *, is_first: bool) -> bool:
 
 
 def _numbered_tags(values: ReadValues) -> Details | None:
+    """Find tags with the number of their span, as WebAnno writes them."""
     if not values.words:
         return None
     tags = [tag for tag in values.label_counts if _WEBANNO.fullmatch(tag)]
@@ -133,6 +130,7 @@ def _is_list(words: Sequence[str]) -> bool:
 
 
 def _numbered_words(values: ReadValues) -> Details | None:
+    """Find sentences whose words are consecutive numbers: the column of numbers is read."""
     if values.is_words_column_given:
         return None
     counting = [words for words in values.words if _counts(words)]
@@ -147,14 +145,18 @@ def _numbered_words(values: ReadValues) -> Details | None:
 
 
 def _counts(words: Sequence[str]) -> bool:
-    """Whether words are the numbers of a sentence's words: 1, 2, 3, from any number on."""
-    numbers = [int(match[1]) for match in map(_NUMBER.fullmatch, words) if match]
-    return len(numbers) == len(words) and numbers == list(
-        range(numbers[0], numbers[0] + len(numbers))
-    )
+    """Whether words are consecutive numbers, such as those of a sentence's words: 3, 4, 5."""
+    numbers = []
+    for word in words:
+        match = _NUMBER.fullmatch(word)
+        if match is None:
+            return False
+        numbers.append(int(match[1]))
+    return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _long_sentences(values: ReadValues) -> Details | None:
+    """Find many words in overlong sentences, whose ends are not marked in the file."""
     if not values.words_have_lines:
         return None
     lengths = np.array([len(words) for words in values.words])
@@ -171,6 +173,7 @@ def _long_sentences(values: ReadValues) -> Details | None:
 
 
 def _pieces(values: ReadValues) -> Details | None:
+    """Find words that were already split into pieces of WordPiece."""
     words = [word for each in values.words for word in each]
     pieces = [word for word in words if PIECE.fullmatch(word)]
     if len(pieces) <= _PIECES * len(words):
@@ -179,6 +182,7 @@ def _pieces(values: ReadValues) -> Details | None:
 
 
 def _quoted_labels(values: ReadValues) -> Details | None:
+    """Find quotes around all labels."""
     labels = list(values.label_counts)
     if values.words or len(labels) < 2 or not all(map(is_quoted, labels)):
         return None
@@ -186,7 +190,7 @@ def _quoted_labels(values: ReadValues) -> Details | None:
 
 
 def _tags_as_words(values: ReadValues) -> Details | None:
-    """Find words that are tags such as O and B-PER: the columns are the other way round."""
+    """Find words that are tags such as O and B-PER: the columns are exchanged."""
     words = collections.Counter(word for each in values.words for word in each)
     tags = [word for word in words if word == "O" or _TAG.fullmatch(word)]
     if len(tags) < 2 or sum(words[tag] for tag in tags) < _TAGS_AS_WORDS * words.total():
@@ -195,6 +199,7 @@ def _tags_as_words(values: ReadValues) -> Details | None:
 
 
 def _several_tags(values: ReadValues) -> Details | None:
+    """Find words with several tags, as of nested entities."""
     if not values.words:
         return None
     tags = [tag for tag in values.label_counts if _SEVERAL_TAGS.fullmatch(tag)]
@@ -205,16 +210,19 @@ def _several_tags(values: ReadValues) -> Details | None:
 
 
 def _units(width: Callable[[np.ndarray], np.ndarray]) -> Callable[[ReadValues], Details | None]:
-    """Make a detector of offsets that count units, `width` of code points, not characters.
+    """Make a detector of offsets that count units of an encoding instead of characters.
 
-    Such offsets differ only after the first character of several units. There, entities would
-    begin or end inside of words, and would not if the units were counted.
+    Such offsets only differ after the first character of several units. There, entities begin or
+    end inside words when characters are counted, but not when units are counted.
+
+    Args:
+        width: returns the units of code points, int64 [n], for uint32 [n].
     """
 
     def find(values: ReadValues) -> Details | None:
         entities = 0
-        cut = 0
-        still_cut = 0
+        cut = 0  # entities that begin or end inside a word, by characters
+        still_cut = 0  # the same by units
         example = ""
         for text, starts, ends in _texts_with_entities(values):
             widths = width(np.frombuffer(text.encode("utf-32-le"), np.uint32))
@@ -244,8 +252,8 @@ class _Shift(NamedTuple):
     """A mistake in counting the characters of an entity.
 
     Attributes:
-        start, end: what to add to the offsets.
-        meant: what they count, to follow "if".
+        start, end: numbers to add to the offsets to correct them.
+        meant: the mistake and its correction, a clause that follows "if".
     """
 
     start: int
@@ -268,32 +276,33 @@ _SHIFTS = (
 
 def _shifted_offsets(values: ReadValues) -> Details | None:
     """Find offsets that are all off by one or two."""
-    counted_ones = 0
-    cut = 0
-    still_cut = np.zeros(len(_SHIFTS), np.int64)
+    entities = 0
+    cut = 0  # entities that begin or end inside a word
+    still_cut = np.zeros(len(_SHIFTS), np.int64)  # the same after each correction
     example = ""
     for text, starts, ends in _texts_with_entities(values):
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            counted_ones += 1
+            entities += 1
             if is_cut(text, start, end):
                 cut += 1
                 example = example or text[start:end]
             still_cut += [
                 is_cut(text, max(0, start + shift.start), end + shift.end) for shift in _SHIFTS
             ]
-    if counted_ones < _FEWEST_ENTITIES or cut <= _MANY_CUT * counted_ones:
+    if entities < _FEWEST_ENTITIES or cut <= _MANY_CUT * entities:
         return None
     best = int(still_cut.argmin())
-    if still_cut[best] > _FEW_CUT * counted_ones:
+    if still_cut[best] > _FEW_CUT * entities:
         return None
     return {
-        "count": counted(cut, counted_ones, "entity"),
+        "count": counted(cut, entities, "entity"),
         "example": shortened(example),
         "meant": _SHIFTS[best].meant,
     }
 
 
 def _texts_with_entities(values: ReadValues) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield texts of a sample that have entities, and these entities' starts and ends."""
     if values.entities is None:
         return
     (texts,) = values.texts.values()
@@ -305,12 +314,12 @@ def _texts_with_entities(values: ReadValues) -> Iterator[tuple[str, np.ndarray, 
 
 
 def _utf16_units(points: np.ndarray) -> np.ndarray:
-    """Return the UTF-16 units of code points, int64 [n]: 2 beyond the basic plane."""
+    """Return the UTF-16 units of each code point, int64 [n]: 2 beyond the basic plane."""
     return 1 + (points > 0xFFFF)
 
 
 def _utf8_bytes(points: np.ndarray) -> np.ndarray:
-    """Return the bytes of code points in UTF-8, int64 [n]."""
+    """Return the bytes of each code point in UTF-8, int64 [n]."""
     return 1 + (points > 0x7F) + (points > 0x7FF) + (points > 0xFFFF)
 
 

@@ -1,6 +1,6 @@
-"""Detectors for texts that are no texts of people, or not as people wrote them.
+"""Detectors for texts that people did not write, or that were changed afterwards.
 
-Missing values, base64 between texts, characters of a wrong encoding, escapes and markup.
+They find missing values, base64 between texts, characters of a wrong encoding, escapes and markup.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from bert_tf.data.tables.cells import value_in_text
 from bert_tf.data.tables.judged import Details, Detector, ReadValues, Severity, counted, spread
 from bert_tf.data.tables.value_forms import is_blob
 
-# Number and share of texts.
+# Number and share of the texts that are base64
 _FEWEST_BLOBS = 2
-_BLOBS = 0.005
+_SHARE_BLOBS = 0.005
 _MISSING_TEXTS = frozenset(("nan", "none", "null", "<na>", "n/a", "#n/a", r"\n"))
 # Signs of UTF-8 that was read as Latin-1 or cp1252 and written again: `Ã¤`, `â€™`, `Ð»`. Marks
 # that end words in capitals, as in `É…` and `À”`, are left out.
@@ -23,7 +23,7 @@ _GARBLED = re.compile(
     r"[ÂÃÐÑÎÏØÙ][\x80-\xbf‘“€ŠšŒœŽžŸƒ‚„†‡ˆ‰‹›•˜™]|â(?:€[\x80-\xbf™œ“”˜\x9d¦]|\x80)"
     r"|ð(?:Ÿ|\x9f)|[ä-ï][\x80-\xbf][\x80-\xbf]|\ufffd"
 )
-# Number and share of texts.
+# Number and share of the texts with such signs
 _FEWEST_GARBLED = 2
 _SHARE_GARBLED = 0.01
 # Line ends, letters and marks as JSON, Python, HTML or a URL write them.
@@ -36,25 +36,28 @@ _ESCAPED = re.compile(
 _NO_WORDS = re.compile(
     r"[+-]?\d+([.,]\d+)*|https?://\S+|(?:[\w.-]*/)*[\w-]+\.(?:txt|json|html?|pdf|xml|wav|mp3|jpe?g|png)"
 )
-_LONGEST_LIST = 10_000  # characters, that are parsed
+_LONGEST_LIST = 10_000  # characters; longer texts are not parsed
+# Number and share of the texts
 _FEWEST_NO_WORDS = 5
 _SHARE_NO_WORDS = 0.5
+# Number and share of the texts
 _FEWEST_ESCAPED = 2
 _SHARE_ESCAPED = 0.05
+_SHOWN_CHARACTERS = 40  # of an example
 
 
 def _in_texts(
     find: Callable[[str], str | None], *, fewest: int, share: float
 ) -> Callable[[ReadValues], Details | None]:
-    """Make a detector of columns in whose texts something is found.
+    """Make a detector of columns with many texts that have a fault.
 
     Args:
-        find: returns what is wrong with a text, to be shown; None if nothing is.
-        fewest: number of such texts that it takes.
-        share: fraction of the texts that it takes, too.
+        find: returns the faulty part of a text, to be shown; None for a sound text.
+        fewest: least number of faulty texts.
+        share: least fraction of faulty texts.
     """
 
-    def look(values: ReadValues) -> Details | None:
+    def find_in_columns(values: ReadValues) -> Details | None:
         for column, texts in values.texts.items():
             chosen = [texts[row] for row in spread(len(texts))]
             examples = [example for example in map(find, chosen) if example is not None]
@@ -63,11 +66,11 @@ def _in_texts(
                 return {
                     "column": repr(column),
                     "count": count,
-                    "example": shortened(examples[0], 40),
+                    "example": shortened(examples[0], _SHOWN_CHARACTERS),
                 }
         return None
 
-    return look
+    return find_in_columns
 
 
 def _blob(text: str) -> str | None:
@@ -89,7 +92,7 @@ def _matches(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
 
 
 def _no_words(text: str) -> str | None:
-    """Return a text that is a number, a path, an address or a list, or None."""
+    """Return a text that is a number, a path, an address or a list; else None."""
     if _NO_WORDS.fullmatch(text.strip()):
         return text
     is_bracketed = text[:1] in ("[", "{") and len(text) <= _LONGEST_LIST
@@ -102,7 +105,7 @@ TEXT_DETECTORS: tuple[Detector[ReadValues], ...] = (
         severity=Severity.WARNING,
         message="column {column} holds base64 or hexadecimal digits in {count}, such as {example}",
         remedy="decode them, or remove such rows",
-        find=_in_texts(_blob, fewest=_FEWEST_BLOBS, share=_BLOBS),
+        find=_in_texts(_blob, fewest=_FEWEST_BLOBS, share=_SHARE_BLOBS),
     ),
     Detector(
         name="no words",

@@ -1,1 +1,1 @@
-"""A file or two per format of tables: how its rows are found, and what is wrong with them."""
+"""Readers of the formats of tables: they find rows, and reject broken ones."""

@@ -1,8 +1,8 @@
 """Find the records and fields of CSV (RFC 4180) and TSV bytes, broken ones included.
 
-A parser that reads on to the next quote takes many rows for one cell where a quote is missing. Here
-only the first line of such a record is broken, so that one bad quote costs one row. The loops are
-compiled by Numba.
+Where a quote is missing, a parser that reads up to the next quote takes many rows for one cell.
+Here only the first line of such a record is broken, so that a bad quote costs a single row. The
+loops are compiled by Numba.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class RecordFault(IntEnum):
     SOUND = 0
     OPEN_AT_END = 1  # an open quote that later bytes may close
     TEXT_FOLLOWING_QUOTE = 2
-    # Also a quote closed on a later line and followed by text: there another row's quote opens.
+    # Also a quote closed on a later line and followed by text: it is the opening one of another
+    # row.
     NEVER_CLOSED = 3
     LONG_RECORD = 4
 
@@ -43,20 +44,20 @@ FAULT_REASONS: dict[int, str] = {
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """Where the records of some bytes are; blank lines are none."""
+    """Places of the records in some bytes; blank lines are not records."""
 
     offsets: np.ndarray  # int64 [records + 1] into fields; a broken record has none
-    lines: np.ndarray  # int64 [records], where each begins, from 1
-    starts: np.ndarray  # int64 [records], the byte where each begins
-    # int64 [records], the byte after each, before its line end; of a broken record with a quote
-    # that after its first line
+    lines: np.ndarray  # int64 [records], first line of each, from 1
+    starts: np.ndarray  # int64 [records], first byte of each
+    # int64 [records], the byte after each, where its line end begins; for a broken record the byte
+    # after its first line
     stops: np.ndarray
     faults: np.ndarray  # uint8 [records], of `RecordFault`
     field_starts: np.ndarray  # int64 [fields], without the opening quote
     field_stops: np.ndarray  # int64 [fields], without the closing quote
-    blank_lines: int  # how many lines were blank
-    end: int  # the byte where the first record begins that is not among these
-    end_line: int  # the line of that byte
+    blank_lines: int  # number of blank lines
+    end: int  # the byte after these records, where the next one begins
+    end_line: int  # the line of that byte, from 1
     is_cut_off: bool  # whether the line there is too long and does not end in the bytes
 
 
@@ -71,14 +72,14 @@ def find_records(
     most_records: int | None = None,
     is_end: bool = True,
 ) -> Records:
-    """Find records in bytes that begin with one.
+    """Find the records in bytes that begin with a record.
 
-    A quoted field may hold delimiters and line ends, and quotes when they are doubled. After its
-    closing quote only a delimiter or a line end may come; where something else comes, or the record
-    does not end within `longest`, its first line is broken and the next line begins a record: one
-    bad quote does not swallow the rest of the file. Lines of CSV end with LF, CR or both, those of
-    TSV with LF, before which a CR is none of the text. A line of spaces and tabs is blank, unless
-    one of these is the delimiter.
+    A quoted field may hold delimiters and line ends, and quotes when they are doubled. Only a
+    delimiter or a line end may follow its closing quote. If something else follows, or if the
+    record is longer than `longest`, its first line becomes a broken record and the next line begins
+    a new one, so that a bad quote does not swallow the rest of the file. Lines of CSV end with LF,
+    CR or CRLF; lines of TSV end with LF or CRLF. A line of spaces and tabs is blank, unless one of
+    these is the delimiter.
 
     Args:
         data: uint8.
@@ -86,8 +87,8 @@ def find_records(
         has_quotes: false for TSV, where quotes have no meaning.
         first_line: number of the line at `start`, from 1.
         start: the byte where the first record begins.
-        longest: characters of a record; longer ones are broken.
-        most_records: how many to find; None for all.
+        longest: most characters of a record; longer ones are broken.
+        most_records: number of records to find; None for all.
         is_end: whether the file ends with the bytes; if not, a last record that may continue is
             left out.
     """
@@ -127,8 +128,8 @@ def find_records(
 def _find(data, delimiter, has_quotes, line, longest, is_end, ends):
     """Fill the arrays of `find_records`.
 
-    A record that may go on after the bytes is given up: `fields` and `position` return to its
-    beginning, and it is found again when there are more bytes.
+    A record that may continue after the bytes is given up: `fields` and `position` return to its
+    beginning, and a later call finds it again with more bytes.
 
     Args:
         ends: arrays to fill: offsets, lines, starts, stops, faults, field_starts, field_stops.
@@ -223,8 +224,9 @@ def _read_fields(data, position, delimiter, has_quotes, longest, fields, field_s
             begin = position
             position = _plain_end(data, position, delimiter, line_end)
             stop = position
-            if not has_quotes and stop > begin and data[stop - 1] == _RETURN:
-                stop -= position == len(data) or data[position] == _LINE_FEED
+            is_line_end = position == len(data) or data[position] == _LINE_FEED
+            if not has_quotes and is_line_end and stop > begin and data[stop - 1] == _RETURN:
+                stop -= 1
         field_starts[fields] = begin
         field_stops[fields] = stop
         fields += 1
@@ -249,16 +251,17 @@ def _plain_end(data, position, delimiter, line_end):
 
 @numba.njit(cache=True, inline="always")
 def _after_line_end(data, position):
-    """Return the position after the line end at a position; the same if none is there."""
+    """Return the position after the line end at a position; the same position if there is none."""
     if position < len(data) and data[position] == _RETURN:
         position += 1
-        return position + (position < len(data) and data[position] == _LINE_FEED)
-    return position + (position < len(data) and data[position] == _LINE_FEED)
+    if position < len(data) and data[position] == _LINE_FEED:
+        position += 1
+    return position
 
 
 @numba.njit(cache=True, inline="always")
 def _after_blank_line(data, position, delimiter, has_quotes, is_end):
-    """Return the position after a line of blanks only; 0 for none, -1 if it may become one."""
+    """Return the position after a blank line; 0 if it is not blank, -1 if it may become one."""
     size = len(data)
     while position < size and _is_blank(data[position], delimiter, has_quotes):
         position += 1
@@ -286,7 +289,7 @@ def _ends_field(data, position, delimiter):
 
 @numba.njit(cache=True, inline="always")
 def _is_longer(data, start, stop, longest):
-    """Whether there are more than `longest` characters; not counted if there are fewer bytes."""
+    """Whether there are more than `longest` characters; counted only if there are more bytes."""
     if stop - start <= longest:
         return False
     return count_characters(data, start, stop) > longest
@@ -310,13 +313,17 @@ def _quoted(data, position, record_start, longest):
     position = begin
     line_ends = 0
     size = len(data)
-    counted, last = record_start, record_start + longest
+    # At byte `last` the record has at most `longest` characters. Bytes that continue a character of
+    # UTF-8 do not count, so `last` moves by their number; those before `counted` are counted.
+    counted = record_start
+    last = record_start + longest
     while position < size:
-        if position >= last:  # so many bytes; there may be fewer characters
+        if position >= last:
             continuation = last - counted - count_characters(data, counted, last)
             if continuation == 0:
                 return begin, position, RecordFault.NEVER_CLOSED, line_ends
-            counted, last = last, last + continuation
+            counted = last
+            last += continuation
         stop = min(size, last)
         while position < stop:
             byte = data[position]
@@ -329,8 +336,9 @@ def _quoted(data, position, record_start, longest):
             else:
                 if byte == _LINE_FEED:
                     line_ends += 1
-                if byte == _RETURN and position + 1 < size:
-                    line_ends += data[position + 1] != _LINE_FEED
+                is_return = byte == _RETURN and position + 1 < size
+                if is_return and data[position + 1] != _LINE_FEED:
+                    line_ends += 1
                 position += 1
     return begin, position, RecordFault.OPEN_AT_END, line_ends
 
@@ -348,7 +356,8 @@ def field_bytes(
     Returns:
         The bytes of all fields, uint8, and offsets into them, int64 [n + 1].
     """
-    starts, stops = records.field_starts[fields], records.field_stops[fields]
+    starts = records.field_starts[fields]
+    stops = records.field_stops[fields]
     copied = np.empty(int((stops - starts).sum()), np.uint8)
     offsets = np.zeros(len(starts) + 1, np.int64)
     _unquote(data, starts, stops, copied, offsets)
@@ -357,15 +366,18 @@ def field_bytes(
 
 @numba.njit(cache=True, nogil=True)
 def _unquote(data, starts, stops, copied, offsets):
-    """Fill `copied` and `offsets` of `field_bytes`; of a doubled quote the first one is copied."""
+    """Fill `copied` and `offsets` of `field_bytes`; copy the first of two doubled quotes."""
     written = 0
     for field in range(len(starts)):
-        position, stop = starts[field], stops[field]
+        position = starts[field]
+        stop = stops[field]
         was_quoted = position > 0 and data[position - 1] == _QUOTE
         while position < stop:
             copied[written] = data[position]
             written += 1
-            position += 2 if was_quoted and data[position] == _QUOTE else 1
+            if was_quoted and data[position] == _QUOTE:
+                position += 1
+            position += 1
         offsets[field + 1] = written
 
 

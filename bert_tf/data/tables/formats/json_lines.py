@@ -44,7 +44,7 @@ KEYS_ARE_NAMES = "rows of JSON lines have keys"
 def read_json_rows(
     path: str | Path, dialect: TableDialect, opener: Opener = open_local
 ) -> Iterator[ParsedRow]:
-    """Yield the objects of a JSON lines file; blank lines are not rows, bad lines are rejects.
+    """Yield the objects of a JSON lines file; skip blank lines, and turn bad lines into rejects.
 
     Args:
         path: the file.
@@ -58,28 +58,30 @@ def read_json_rows(
     """
     dialect.check_has_names(path, KEYS_ARE_NAMES)
     rows = _parsed_rows(path, dialect, opener)
-    first = list(itertools.islice(rows, 2))
-    if len(first) == 1 and isinstance(first[0][2], dict):
-        _check_is_row(path, first[0][2])
-    yield from itertools.chain(first, rows)
+    first_two = list(itertools.islice(rows, 2))
+    if len(first_two) == 1:
+        _, _, only = first_two[0]
+        if isinstance(only, dict):
+            _check_is_row(path, only)
+    yield from itertools.chain(first_two, rows)
 
 
 def _parsed_rows(path: str | Path, dialect: TableDialect, opener: Opener) -> Iterator[ParsedRow]:
     """Yield the lines that are not blank, as objects or rejects."""
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
-        seen = False
+        is_empty = True
         lines = bounded_lines(stream, dialect.max_row_characters)
         for number, line in enumerate(lines, start=1):
             if isinstance(line, CutLine):
                 yield number, "", too_long(path, number, dialect)
             elif raw := line.lstrip(_LINE_STARTS).rstrip(JSON_BLANKS):
-                if not seen:
+                if is_empty:
                     check_first_line(path, raw)
                 yield number, raw, _object_or_reject(path, number, raw, dialect)
             else:
                 continue
-            seen = True
-        if not seen:
+            is_empty = False
+        if is_empty:
             raise NoRowsError(f"{path}: is empty; expected a JSON object per line")
 
 
@@ -87,17 +89,20 @@ def _check_is_row(path: str | Path, only: dict[str, Any]) -> None:
     """Raise InputError if the only object of a file holds a whole table, as pandas writes it."""
     pandas = "df.to_json(path, orient='records', lines=True)"
     if only.keys() in (_SPLIT_TABLE, _TABLE_WITH_SCHEMA):
-        what, remedy = "a table of pandas", f"pandas writes these by {pandas}"
+        kind = "a table of pandas"
+        remedy = f"pandas writes these by {pandas}"
     elif _has_lists_of_texts(only):
-        what, remedy = "a table by columns", f"pandas.DataFrame(json.load(file)) and then {pandas}"
-    elif len(only) < 2 or not all(isinstance(each, dict) for each in only.values()):
+        kind = "a table by columns"
+        remedy = f"pandas.DataFrame(json.load(file)) and then {pandas}"
+    elif len(only) < 2 or not all(isinstance(value, dict) for value in only.values()):
         return
     elif _has_columns(only):
-        what, remedy = "a table by columns, as pandas writes it", f"it writes these by {pandas}"
+        kind = "a table by columns, as pandas writes it"
+        remedy = f"it writes these by {pandas}"
     else:
-        what = "rows by their keys"
+        kind = "rows by their keys"
         remedy = f"jq -c '.[]' makes them, and pandas writes them by {pandas}"
-    raise InputError(f"{path}: is one JSON object, {what}; expected an object per line ({remedy})")
+    raise InputError(f"{path}: is one JSON object, {kind}; expected an object per line ({remedy})")
 
 
 def _has_lists_of_texts(only: dict[str, Any]) -> bool:
@@ -106,19 +111,21 @@ def _has_lists_of_texts(only: dict[str, Any]) -> bool:
     A sentence has lists, too: of its words and tags.
     """
     columns = list(only.values())
-    if len(columns) < 2 or not all(isinstance(each, list) for each in columns):
+    if len(columns) < 2 or not all(isinstance(column, list) for column in columns):
         return False
     length = len(columns[0])
-    if length < 2 or any(len(each) != length for each in columns):
+    if length < 2 or any(len(column) != length for column in columns):
         return False
-    return any(
-        all(isinstance(cell, str) and " " in cell.strip() for cell in each) for each in columns
-    )
+    return any(all(map(_has_several_words, column)) for column in columns)
+
+
+def _has_several_words(cell: Any) -> bool:
+    return isinstance(cell, str) and " " in cell.strip()
 
 
 def _has_columns(table: dict[str, dict[str, Any]]) -> bool:
     """Whether objects in an object are columns with their cells, not rows with their columns."""
-    keys = {tuple(each) for each in table.values()}
+    keys = {tuple(inner) for inner in table.values()}
     if len(keys) != 1:
         return False
     (names,) = keys
@@ -150,18 +157,19 @@ def check_first_line(path: str | Path, line: str) -> None:
             "per line (in CSV, such rows are read with --no-header)"
         )
     if line in ("{", "[") or inside[:1] == "{":
+        kind = "list" if line[0] == "[" else "value over many lines"
         raise InputError(
-            f"{path}: is one JSON {'list' if line[0] == '[' else 'value over many lines'}; "
-            "expected an object per line (jq -c '.[]' makes them from a list)"
+            f"{path}: is one JSON {kind}; expected an object per line (jq -c '.[]' makes them from "
+            "a list)"
         )
 
 
 class RowError(Exception):
-    """A line has no row.
+    """A line cannot be used as a row.
 
     Args:
-        reason: of its reject.
-        detail: of its reject.
+        reason: reason of the reject.
+        detail: detail of the reject.
     """
 
     def __init__(self, reason: str, detail: str = ""):
@@ -177,7 +185,7 @@ def parse_object(raw: str) -> dict[str, Any]:
         raw: the line, without lone surrogates.
 
     Raises:
-        RowError: it is no object, has a key twice, or has text that is not Unicode.
+        RowError: it is not an object, has a key twice, or has text that is not Unicode.
     """
     try:
         value = json.loads(raw, object_pairs_hook=_unique_keys)
@@ -205,7 +213,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> Any:
     if len(pairs) == 1 and pairs[0][0] in _EXTENDED_TEXTS and isinstance(pairs[0][1], str):
         return pairs[0][1]
     built = dict(pairs)
-    if len(built) < len(pairs):  # which value is meant is unknown
+    if len(built) < len(pairs):  # nothing says which of the two values is meant
         keys = [key for key, _ in pairs]
         raise RowError(DUPLICATE_KEY, repr(next(key for key in keys if keys.count(key) > 1)))
     return built

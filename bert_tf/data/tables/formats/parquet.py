@@ -20,12 +20,13 @@ from bert_tf.data.tables.formats.delimited import ParsedRow, too_long
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import Opener, open_local
 
-DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # the last of a column's name
+# Errors of a damaged file; names of columns that are not UTF-8 raise the last
+DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)
 _BUFFER_BYTES = 8 << 20  # read from storage at once
 _BATCH_ROWS = 1024  # rows decoded at once
 _BATCH_BYTES = 16 << 20  # fewer rows where they are long
-_REPEATED_BYTES = 512 << 20  # and where all rows may hold the longest value of a dictionary
-_VALUE_BYTES = 16  # that a value takes at least once it is decoded, an item of a list too
+_REPEATED_BYTES = 512 << 20  # of a batch, if all its rows hold the longest value of a dictionary
+_VALUE_BYTES = 16  # least memory of a decoded value, or of an item of a list
 _BYTES_KINDS = (
     *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
     pa.types.is_fixed_size_binary,
@@ -38,7 +39,7 @@ _TEXT_KINDS = (  # bytes, too: some writers do not say that they are UTF-8
 
 @contextmanager
 def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.ParquetFile]]:
-    """Open a Parquet file: its bytes, and Arrow's view of them.
+    """Open a Parquet file; yield its bytes, and Arrow's reader of them.
 
     Raises:
         UsageError: the file cannot be opened, or is compressed as a whole.
@@ -93,7 +94,7 @@ def read_batches(
         stream: the bytes of the file, for the headers of pages.
         file: the same file as Arrow reads it.
         group: number of the row group, from 0.
-        columns: names of those to decode; of nested ones with all that is in them.
+        columns: names of the columns to decode, nested ones as a whole.
     """
     row_group = file.metadata.row_group(group)
     paths = tuple(f"{name}." for name in columns)
@@ -118,7 +119,7 @@ def read_batches(
 # A dictionary or a shared prefix is stored once and decoded in every row: a file of a few kilobytes
 # may hold a hundred thousand rows of megabytes.
 _HEADER_BYTES = 32  # three numbers of a page's header take less
-_DICTIONARY_PAGE = 2
+_DICTIONARY_PAGE = 2  # of the enum PageType
 _FIELD_I32 = 0x15  # of Thrift's compact protocol: the next field, a 32-bit number
 
 
@@ -143,11 +144,11 @@ def _page_header(data: bytes) -> tuple[int, int]:
     """Read the type of a page and its uncompressed bytes.
 
     They are the first two fields of PageHeader (https://parquet.apache.org), in the compact
-    protocol of Thrift: numbers of 7 bits per byte, the lowest first, and with the sign in the
-    lowest bit.
+    protocol of Thrift: numbers with 7 bits per byte, the lowest first, and with the sign in the
+    lowest bit of the number.
 
     Returns:
-        -1 and 0 if there is no such header.
+        The type and the number of bytes; -1 and 0 if there is no such header.
     """
     numbers: list[int] = []
     position = 0
@@ -185,16 +186,17 @@ def batch_without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
         kind = without_views(field.type)
         if kind != field.type:
             column = batch.column(index)
-            # Arrow casts flat columns only; of nested ones a cast can end the process.
-            plain = (
-                column.cast(kind) if is_view(field.type) else pa.array(python_values(column), kind)
-            )
+            # Arrow only casts flat columns safely: casting a nested one can end the process.
+            if is_view(field.type):
+                plain = column.cast(kind)
+            else:
+                plain = pa.array(python_values(column), kind)
             batch = batch.set_column(index, field.with_type(kind), plain)
     return batch
 
 
 def python_values(column: pa.Array) -> list[Any]:
-    """Convert values to Python's; times to texts where its types cannot hold one of them."""
+    """Convert values to those of Python; times to texts if Python cannot hold one of them."""
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError):
@@ -212,7 +214,7 @@ def _time_as_text(kind: pa.DataType) -> pa.DataType:
 
 
 def _mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return a type in which all types that are not nested are changed, and lists are no views."""
+    """Apply a change to all flat types inside a type, and replace views of lists by lists."""
     types = pa.types
     if types.is_struct(kind):
         return pa.struct([field.with_type(_mapped(field.type, change)) for field in kind])
@@ -237,15 +239,16 @@ def read_parquet_rows(
 ) -> Iterator[ParsedRow]:
     """Yield rows with their number from 1, as JSON text and as values by column.
 
-    Dates, times and decimals are texts as Arrow writes them. Columns of bytes are base64 (RFC 4648,
-    section 4), all values alike. In needed columns bytes are UTF-8, or reject the row.
+    Dates, times and decimals become texts as Arrow writes them. Bytes become base64 (RFC 4648,
+    section 4), in all rows of a column alike. In needed columns bytes must be UTF-8; other bytes
+    reject the row.
 
     Args:
         path: the file.
         dialect: the limit of characters, which holds for each needed column.
         opener: opens the file, which may be on other storage.
-        columns: names of those to read.
-        needed: names of those that must hold text, all among `columns`.
+        columns: names of the columns to read.
+        needed: names of the needed columns, all among `columns`.
 
     Raises:
         InputError, UsageError: as `open_parquet`.
@@ -254,21 +257,19 @@ def read_parquet_rows(
     with open_parquet(str(path), opener) as (stream, file):
         for group in range(file.num_row_groups):
             for batch in read_batches(stream, file, group, columns):
-                values = [
-                    _values(batch.column(name))
-                    if name in needed
-                    else _json_values(batch.column(name))
-                    for name in columns
-                ]
+                values = []
+                for name in columns:
+                    convert = _values if name in needed else _json_values
+                    values.append(convert(batch.column(name)))
+                # A table may have rows but no columns.
                 cells = zip(*values, strict=True) if values else ((),) * batch.num_rows
-                for number, row in enumerate(cells, first):
-                    yield _parsed(
-                        path, number, dict(zip(columns, row, strict=True)), needed, dialect
-                    )
+                for number, row_cells in enumerate(cells, first):
+                    row = dict(zip(columns, row_cells, strict=True))
+                    yield _row_or_reject(path, number, row, needed, dialect)
                 first += batch.num_rows
 
 
-def _parsed(
+def _row_or_reject(
     path: str | Path,
     number: int,
     row: dict[str, Any],
@@ -292,17 +293,18 @@ def _characters(value: str | bytes) -> int:
 
 
 def _json_value(value: Any) -> str:
-    """Write values that JSON has no type for: bytes as base64, others as their text."""
+    """Write values without a type in JSON: bytes as base64, others as their text."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _json_values(column: pa.Array) -> list[Any]:
-    """Convert a column that nothing reads; bytes become base64, even if they happen to be UTF-8."""
+    """Convert a column that is not needed; bytes become base64, even if they are UTF-8."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if any(is_kind(kind) for is_kind in _BYTES_KINDS):
         stored = column.cast(pa.large_binary()).to_pylist()
         return [None if value is None else _json_value(value) for value in stored]
-    return [_json_value(v) if isinstance(v, bytes) else v for v in _values(column)]
+    values = _values(column)
+    return [_json_value(value) if isinstance(value, bytes) else value for value in values]
 
 
 def _values(column: pa.Array) -> list[Any]:

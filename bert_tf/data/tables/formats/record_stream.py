@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import pyarrow as pa
 
 from bert_tf.data.tables.formats.csv_records import (
     RecordFault,
@@ -18,16 +19,21 @@ from bert_tf.data.tables.formats.csv_records import (
 )
 
 DELIMITERS = (",", ";", "\t", "|")
-_SAMPLED_RECORDS = 20  # that the delimiter of a file without a header is found in
+_SAMPLED_RECORDS = 20  # at the beginning of a file, which show its delimiter
+_NAME_BYTES = 256  # searched for a delimiter named by the file itself
+# Columns that bars make if rows differ in them: more than no delimiter does, fewer than two
+_DOUBTFUL_COLUMNS = 1.5
 _QUOTE = ord('"')
 _NAMED_DELIMITER = re.compile(rb'"?sep=([^"\r\n])"?\1*[\r\n]', re.IGNORECASE)  # as Excel writes it
 
 
 def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end: bool) -> str:
-    """Choose the one of comma, semicolon, tab and bar that gives the header most columns.
+    """Choose comma, semicolon, tab or bar.
 
-    Bars, common in names and texts, need equally many cells in the first rows. Without a header, it
-    is the delimiter that gives most of the first rows as many cells, two or more, as the first row.
+    With a header, the delimiter that gives it the most columns is chosen. Bars are common in names
+    and texts, so they must also give the first rows as many cells as the header. Without a header,
+    the delimiter is chosen by which the most of the first rows have as many cells as the first one,
+    and at least two.
 
     Args:
         sample: uint8, the beginning of the file.
@@ -36,7 +42,7 @@ def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end
         is_end: whether the sample is the whole file.
     """
 
-    def agreement(delimiter: str) -> float:
+    def rank(delimiter: str) -> float:
         records = find_records(
             sample,
             delimiter=ord(delimiter),
@@ -49,26 +55,30 @@ def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end
         if not len(counts) or (has_header and records.faults[0] != RecordFault.SOUND):
             return 0
         if has_header:
-            are_alike = bool((counts == counts[0]).all())
-            return int(counts[0]) if are_alike else min(int(counts[0]), 1.5)
-        alike = (counts == counts[0]) & (counts > 1)
-        return int(alike.sum()) if delimiter != "|" or alike.all() else 0
+            columns = int(counts[0])
+            if (counts == columns).all():
+                return columns
+            return min(columns, _DOUBTFUL_COLUMNS)
+        is_alike = (counts == counts[0]) & (counts > 1)
+        if delimiter == "|" and not is_alike.all():
+            return 0
+        return int(is_alike.sum())
 
-    return max(DELIMITERS, key=agreement)
+    return max(DELIMITERS, key=rank)
 
 
 def named_delimiter(sample: np.ndarray) -> str | None:
     """Read the delimiter named by a first line `sep=;`, if any."""
-    match = _NAMED_DELIMITER.match(sample[:256].tobytes())
+    match = _NAMED_DELIMITER.match(sample[:_NAME_BYTES].tobytes())
     return match[1].decode("latin-1") if match else None
 
 
 def is_quoted_tsv(sample: np.ndarray, *, longest: int, is_end: bool) -> bool:
     """Whether the cells of a TSV file are quoted as those of CSV, as pandas and Excel do.
 
-    Every cell that begins with a quote is then quoted well, and some by need: they hold doubled
-    quotes, or tabs and line ends without which rows would not have the header's cells. Or all cells
-    of the first record are quoted.
+    They are if every cell that begins with a quote is quoted well, and one of these holds: some
+    cells need their quotes, because they hold doubled quotes, or tabs and line ends that would give
+    rows more or fewer cells than the header has; or all cells of the first record are quoted.
 
     Args:
         sample: uint8, the beginning of the file.
@@ -80,28 +90,38 @@ def is_quoted_tsv(sample: np.ndarray, *, longest: int, is_end: bool) -> bool:
     find = functools.partial(
         find_records, sample, delimiter=ord("\t"), longest=longest, is_end=is_end
     )
-    plain, quoted = find(has_quotes=False), find(has_quotes=True)
-    if not len(quoted.faults) or (quoted.faults != RecordFault.SOUND).any():
+    plain = find(has_quotes=False)
+    quoted = find(has_quotes=True)
+    if (
+        not len(plain.faults)
+        or not len(quoted.faults)
+        or (quoted.faults != RecordFault.SOUND).any()
+    ):
         return False
-    broken, left = (
-        int(np.count_nonzero(counts != counts[0]))
-        for counts in (np.diff(plain.offsets), np.diff(quoted.offsets))
-    )
-    starts, stops = quoted.field_starts, quoted.field_stops
+    starts = quoted.field_starts
+    stops = quoted.field_stops
     is_quoted = (starts > 0) & (sample[np.maximum(starts - 1, 0)] == _QUOTE)
-    if left < broken:
+    if _unlike_first(quoted) < _unlike_first(plain):
         return bool(is_quoted.any())
-    quotes, breaks = (
-        np.concatenate([[0], np.cumsum(np.isin(sample, each))])
-        for each in ([_QUOTE], [ord("\t"), ord("\n"), ord("\r")])
-    )
-    is_one_line = breaks[starts] == breaks[stops]
-    is_header_quoted = (
-        len(quoted.lines) == len(plain.lines) and is_quoted[: quoted.offsets[1]].all()
-    )
-    return bool(
-        is_header_quoted or (is_quoted & is_one_line & (quotes[starts] < quotes[stops])).any()
-    )
+    is_first_quoted = is_quoted[: quoted.offsets[1]].all()
+    if is_first_quoted and len(quoted.lines) == len(plain.lines):
+        return True
+    quotes = _counts_before(sample, [_QUOTE])
+    breaks = _counts_before(sample, [ord("\t"), ord("\n"), ord("\r")])
+    has_doubled_quotes = quotes[starts] < quotes[stops]
+    has_breaks = breaks[starts] < breaks[stops]
+    return bool((is_quoted & has_doubled_quotes & ~has_breaks).any())
+
+
+def _unlike_first(records: Records) -> int:
+    """Count records with another number of fields than the first."""
+    counts = np.diff(records.offsets)
+    return int(np.count_nonzero(counts != counts[0]))
+
+
+def _counts_before(data: np.ndarray, values: list[int]) -> np.ndarray:
+    """Count the bytes with one of the values before each place: int64 [len(data) + 1]."""
+    return np.concatenate([[0], np.cumsum(np.isin(data, values))])
 
 
 def first_cells(data: np.ndarray, records: Records) -> list[str]:
@@ -114,6 +134,28 @@ def first_cells(data: np.ndarray, records: Records) -> list[str]:
         content[begin:end].decode("utf-8", "surrogateescape")
         for begin, end in itertools.pairwise(bounds)
     ]
+
+
+def decoded_texts(data: np.ndarray, offsets: np.ndarray) -> list[str] | None:
+    """Return the texts between offsets into UTF-8 bytes; None if some are not UTF-8.
+
+    Args:
+        data: uint8.
+        offsets: int64 [texts + 1].
+    """
+    texts = utf8_texts(data, offsets)
+    return None if texts is None else list(texts.to_numpy(zero_copy_only=False).tolist())
+
+
+def utf8_texts(data: np.ndarray, offsets: np.ndarray) -> pa.LargeStringArray | None:
+    """Return the same texts as `decoded_texts`, as an array of Arrow without a copy."""
+    buffers = pa.py_buffer(offsets), pa.py_buffer(data)
+    texts = pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return None
+    return texts
 
 
 def _begins_with_quote(data: np.ndarray, records: Records) -> bool:
@@ -140,11 +182,11 @@ class RecordStream:
 
     Args:
         read: returns the next bytes, about so many; none at the end.
-        has_quotes: whether quotes mean anything.
+        has_quotes: whether fields may be quoted.
         longest: characters of a record.
 
     Attributes:
-        has_quotes: as given; may be set until a record has been skipped.
+        has_quotes: whether fields may be quoted; may be set until a record has been skipped.
         settles_quotes: whether the first field that begins with a quote decides `has_quotes`: a TSV
             file of pandas has its first quoted cell anywhere, and rows before it are the same in
             both readings.
@@ -173,16 +215,22 @@ class RecordStream:
     def first(
         self, delimiter: str, *, is_skipped: bool = False
     ) -> tuple[np.ndarray, Records] | LongLine | None:
-        """Find the next record, which stays the next one unless skipped.
+        """Find the next record.
+
+        Args:
+            delimiter: one character of ASCII.
+            is_skipped: whether to continue after the record; else it stays the next one.
 
         Returns:
             Bytes, uint8, and the record in them; a LongLine if it is too long; None at the end of
             the file.
         """
-        start, line = self._start, self._line
+        start = self._start
+        line = self._line
         for window in self.windows(delimiter, most_records=1):
             if not isinstance(window, LongLine) and not is_skipped:
-                self._start, self._line = start, line
+                self._start = start
+                self._line = line
             return window
         return None
 
@@ -203,7 +251,7 @@ class RecordStream:
             if self.settles_quotes and _begins_with_quote(self._data, records):
                 self._settle_quotes()
                 continue
-            self._start, self._line = records.end, records.end_line
+            self.skip(records)
             if len(records.lines):
                 yield self._data, records
             elif records.is_cut_off:
@@ -216,7 +264,7 @@ class RecordStream:
                 self._fill()
 
     def _settle_quotes(self) -> None:
-        """Decide by the following bytes, as many as there are at the beginning of a file."""
+        """Decide by the following bytes, at least as many as decide at the beginning of a file."""
         while not self.is_end and len(self._data) - self._start < 2 * _CHUNK_BYTES:
             self._fill()
         rest = self._data[self._start :]
@@ -224,8 +272,9 @@ class RecordStream:
         self.settles_quotes = False
 
     def skip(self, records: Records) -> None:
-        """Go on after records of `first`."""
-        self._start, self._line = records.end, records.end_line
+        """Continue after records of `first`."""
+        self._start = records.end
+        self._line = records.end_line
 
     def _find(self, delimiter: int, most_records: int) -> Records:
         return find_records(
@@ -264,8 +313,9 @@ class RecordStream:
                 continue
             place = int(places[0])
             if place + 1 == len(self._data):  # a CR may be half of a line end
-                self._start, place = place, 0
+                self._start = place
                 self._fill()
+                place = 0
             is_pair = self._data[place : place + 2].tobytes() == b"\r\n"
             self._start = place + 1 + is_pair
             return

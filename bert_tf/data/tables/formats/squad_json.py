@@ -18,9 +18,10 @@ from bert_tf.data.tables.text_files import Opener, has_surrogates, open_local, o
 _USUAL_BEGINNING = re.compile(
     r'\{\s*("version"\s*:\s*"[^"]*"\s*,\s*)?"data"\s*:\s*\[\s*\{\s*"(title|paragraphs)"\s*:'
 )
-_BEGINNING_CHARACTERS = 4096
-_PARAGRAPH_CHARACTERS = 1 << 20
+_BEGINNING_CHARACTERS = 4096  # read to tell SQuAD JSON from a table
+_PARAGRAPH_CHARACTERS = 1 << 20  # read further, because long paragraphs may precede their questions
 _JSON_GROWTH = 8  # memory that JSON may take once it is parsed, as a multiple of its text
+# Ways from the top to the questions, for `lines_of_parts`
 _QUESTIONS = ("data", None, "paragraphs", None, "qas", None)
 _QUESTIONS_OF_LIST = (None, "qas", None)
 
@@ -28,12 +29,12 @@ SQUAD_COLUMNS = ("id", "question", "context")  # columns of the questions as row
 
 
 class SquadEntry(NamedTuple):
-    """A question of the file, or a part of the file without any."""
+    """A question of the file, or a part of the file without questions."""
 
-    line: int  # where it begins, counted from 1
-    context: Any  # the paragraph's text; any JSON value
-    question: Any  # the question's object; any JSON value
-    fault: Fault | None  # why there is no question here, and what `here` is
+    line: int  # its first line, counted from 1
+    context: Any  # the paragraph's text, unchecked: any JSON value
+    question: Any  # the question's object, unchecked: any JSON value
+    fault: Fault | None  # reason and place of a part without questions; None for a question
 
 
 def is_squad_json(path: str | Path, opener: Opener = open_local) -> bool:
@@ -53,7 +54,7 @@ def is_squad_json(path: str | Path, opener: Opener = open_local) -> bool:
         return '"data"' in beginning
     try:
         value = json.loads(first)
-    except (ValueError, RecursionError):  # one object over many lines, or nothing of both
+    except (ValueError, RecursionError):  # one object over many lines, or not JSON
         return beginning.startswith("{") and '"data"' in beginning
     if not isinstance(value, dict) or not isinstance(value.get("data"), list):
         return False
@@ -144,7 +145,7 @@ def read_squad_rows(
 
 
 def _lines(text: str, questions: Sequence[str | None]) -> Callable[[JsonPath], int]:
-    """Return a function from the path of a part to its line, often one for the whole file."""
+    """Return a function from the path of a part to its line; files often have a single line."""
     stripped = text.strip()
     if "\n" not in stripped:
         line = 1 + text.count("\n", 0, text.index(stripped))
@@ -159,29 +160,31 @@ JsonPath = tuple[str | int, ...]
 
 
 def lines_of_parts(text: str, pattern: Sequence[str | None]) -> dict[JsonPath, int]:
-    """Find the lines of all parts on the way down a pattern.
+    """Find the lines of all values on the way down a pattern.
 
-    The standard library does not say where a value was. What the pattern does not lead through is
-    skipped by its parser, at its speed.
+    The standard library's parser does not tell the places of values. So this function walks down
+    the pattern itself, and lets that parser skip all other values at its speed.
 
     Args:
         text: valid JSON.
-        pattern: from the top, a key where an object is expected, None for all items of a list.
+        pattern: one item per level from the top: a key of an object, or None for all items of a
+            list.
 
     Returns:
-        Line, counted from 1, by the path of the part.
+        The line of each value, counted from 1, by its path.
     """
     lines: dict[JsonPath, int] = {}
-    line, counted = 1, 0
+    line = 1
+    counted_to = 0  # line ends before this offset are in `line`
     for path, place in _Walk(text).parts(pattern, ()):
-        line += text.count("\n", counted, place)
-        counted = place
+        line += text.count("\n", counted_to, place)
+        counted_to = place
         lines[path] = line
     return lines
 
 
 class _Walk:
-    """Steps through valid JSON."""
+    """Steps through valid JSON; the methods begin at a value and end after it."""
 
     def __init__(self, text: str):
         self._text = text
@@ -191,9 +194,13 @@ class _Walk:
     def parts(
         self, pattern: Sequence[str | None], path: JsonPath
     ) -> Iterator[tuple[JsonPath, int]]:
-        """Yield path and offset of the value that begins here, and of those below.
+        """Yield path and offset of the value that begins here, and of the values inside it.
 
         Only values on the pattern are yielded; others are skipped.
+
+        Args:
+            pattern: levels below this value, see `lines_of_parts`.
+            path: of this value.
         """
         self._skip_blanks()
         yield path, self._place
@@ -235,5 +242,5 @@ class _Walk:
 
     def _skip_blanks(self) -> None:
         match = _BLANKS.match(self._text, self._place)
-        assert match is not None  # it matches nothing, too
+        assert match is not None  # the pattern also matches no blanks
         self._place = match.end()

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.data.tables.cells import list_in_text, value_in_text
+from bert_tf.data.tables.cells import list_in_text, named_texts, value_in_text
 
 ITEMS = ["a", "b c", "it's", 'say "x"', "d,e", "[f]", "back\\slash", "é"]
 
@@ -62,3 +62,14 @@ def test_values_of_json_and_python():
     assert value_in_text('[{"start": 0}]') == value_in_text("[{'start': 0}]") == [{"start": 0}]
     assert value_in_text("[(0, 4, 'PER')]") == [(0, 4, "PER")]
     assert value_in_text("a\\d") == "a\\d"
+
+
+@pytest.mark.parametrize(
+    "written", ['{"1": "a lamp", "2": "a book"}', "{1: 'a lamp', 2: 'a book'}"]
+)
+def test_numbers_name_texts_in_json_and_python(written):
+    assert named_texts(written) == [("1", "a lamp"), ("2", "a book")]
+
+
+def test_objects_with_other_keys_name_no_texts():
+    assert named_texts("{(1, 2): 'a', None: 'b'}") is named_texts("{}") is None

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.data.tables.places import Place, likely_id_column
 from bert_tf.data.tables.rejects import read_rejects, write_rejects
 from bert_tf.data.tables.repeated_ids import RepeatedIds, repeated_ids_warning
-from bert_tf.data.tables.tables import Table, read_table, read_table_blocks
+from bert_tf.data.tables.tables import read_table, read_table_blocks
 
 BROKEN = 'ticket,text,label\nT-1,"two\nlines",a\nT-2,one,b\nT-3,,a\nT-4,"x\r\ny\rz",b\nT-5,last,a\n'
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bert_tf.base.errors import InputError, RowsRejected, UsageError
+from bert_tf.data.tables.file_rows import FileRows
 from bert_tf.data.tables.rejects import (
     Reject,
     describe_rejects,
@@ -13,7 +14,6 @@ from bert_tf.data.tables.rejects import (
     read_rejects,
     write_rejects,
 )
-from bert_tf.data.tables.tables import FileRows
 
 REJECTS = [
     Reject("a.csv", 7, "too few cells", "1 where the header has 2"),

@@ -8,8 +8,8 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.data.tables.places import Place, Places
-from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.corrections import (
     Correction,
     corrected_table,

@@ -13,7 +13,7 @@ from sklearn.metrics import classification_report
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, RowsRejected
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.tasks.base.labels import (
     LabelMeasures,
     LabelRows,

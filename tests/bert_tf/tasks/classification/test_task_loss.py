@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 
 from bert_tf.base.errors import InputError
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.tasks.classification.task import (
     loss_without_texts,
     rejecting_bad_weights,

@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.tasks.multilabel.label_cells import LabelForm, likely_separator, listed_labels
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.running.doubts import Comparison, compared, learning_doubts, not_improved

@@ -6,7 +6,7 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.data.tables.tables import Table
+from bert_tf.data.tables.file_rows import Table
 from bert_tf.tasks.registry import page_function
 from bert_tf.tasks.similarity.metrics import matched_results, pair_predictions, scored_results
 

@@ -250,3 +250,10 @@ def test_headers_that_would_be_read_as_others_are_refused(tmp_path, name, conten
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_table(tmp_path / name, text_columns=["text"])
+
+
+def test_a_quoted_tsv_with_lines_that_end_with_cr_is_an_error(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b'"text"\t"label"\r' + b'"a"\t"b"\r' * 20)
+    with pytest.raises(InputError, match="the first line has more than 50 characters"):
+        read_table(path, dialect=TableDialect(max_row_characters=50), text_columns=["text"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.word_blocks import is_conll, read_conll_sentences
+from bert_tf.data.tables.formats.conll import is_conll, read_conll_sentences
 
 
 @pytest.fixture
