@@ -8,6 +8,7 @@ import numba
 import numpy as np
 
 from bert_tf.data.examples.masking import MaskingRules, mask_rows
+from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR, SPECIALS_OF_TEXT
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,8 +70,8 @@ def _pack_segments(tokens, pairs, cls_id, sep_id, ids, types):
 
 def pair_lengths(pairs: np.ndarray) -> np.ndarray:
     """Return the number of tokens of each row, special tokens included: int32 [rows]."""
-    specials = np.where(pairs["second_length"] > 0, np.int32(3), np.int32(2))
-    return pairs["first_length"] + pairs["second_length"] + specials
+    specials = np.where(pairs["second_length"] > 0, SPECIALS_OF_PAIR, SPECIALS_OF_TEXT)
+    return pairs["first_length"] + pairs["second_length"] + specials.astype(np.int32)
 
 
 def unmasked_features(

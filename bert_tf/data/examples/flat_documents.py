@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import take_ranges
+from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,7 @@ class FlatDocuments:
 
     @property
     def num_sentences(self) -> int:
+        """Number of sentences of all documents."""
         return len(self.sentence_offsets) - 1
 
     def without_empty_sentences(self) -> FlatDocuments:
@@ -62,7 +64,7 @@ def concatenate_documents(parts: list[FlatDocuments]) -> FlatDocuments:
     )
 
 
-# Parts of a cut sentence that fill a row: about as many as ordinary sentences fill one.
+# Number of parts of a cut sentence that fill a row: about that of ordinary sentences
 _PARTS_OF_PAIR = 4
 
 
@@ -88,7 +90,7 @@ def cut_long_sentences(
     Returns:
         The documents, and the number of sentences that were cut.
     """
-    capacity = max_seq_length - 3
+    capacity = max_seq_length - SPECIALS_OF_PAIR
     lengths = np.diff(documents.sentence_offsets)
     fills_half = lengths > capacity // 2
     if not fills_half.any():
@@ -115,9 +117,9 @@ def cut_long_sentences(
 
 @numba.njit(cache=True, nogil=True)
 def _place_borders(tokens, sentence_offsets, begins_word, parts, offsets):
-    """Fill `offsets` with the begins of all parts and the end of the last one.
+    """Fill `offsets` with the first token of each part, and the end of the last part.
 
-    A border moves back from an even division to the nearest begin of a word.
+    A border moves back from an even division to the nearest beginning of a word.
     """
     made = 0
     for sentence in range(len(parts)):

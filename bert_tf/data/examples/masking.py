@@ -38,7 +38,7 @@ class MaskingRules:
             the same.
         predictions: int32 [row length + 1], number of targets of a row of each length.
         mask_fraction: fraction of the targets that become [MASK].
-        changed_fraction: the same, and that of those that become a random token.
+        changed_fraction: fraction of the targets that become [MASK] or a random token.
     """
 
     masking: str
@@ -163,10 +163,9 @@ def mask_rows(
     - "span": runs of 1 to 10 words, see `choose_spans`.
 
     A token that follows [CLS] or [SEP] begins a word. A target becomes [MASK] with probability 0.8,
-    stays with 0.1 and becomes one of `rules.replacements` with 0.1, or with other probabilities of
-    the rules (`mask_replacements`). That is decided for each token
-    independently with "token", for all tokens of an n-gram together, and for all tokens of adjacent
-    spans together.
+    stays with 0.1 and becomes one of `rules.replacements` with 0.1, unless the rules have other
+    probabilities (`mask_replacements`). With "token" each token is decided independently, with
+    "ngram" all tokens of an n-gram together, and with "span" all tokens of adjacent spans together.
 
     Args:
         ids: int32 [rows, length], unmasked.
@@ -324,9 +323,9 @@ def find_words(ids, begins, length, never_masked, starts, ends):
 def choose_words(starts, ends, num_words, num_targets, group, state):
     """Mark random words of a row as targets (Devlin et al. 2019, with whole words as an option).
 
-    Shuffles the words (Fisher-Yates, only as far as needed), and takes each that fits into the
+    Shuffles the words (Fisher-Yates, only as far as needed), and takes each word that fits into the
     remaining number of targets. A longer word is skipped, not cut. So a row never has more than
-    `num_targets`, and has fewer only if no remaining word fits.
+    `num_targets` targets, and has fewer only if no remaining word fits.
 
     Args:
         starts, ends: int32, result of `find_words`; shuffled.
@@ -354,8 +353,8 @@ def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
     """Mark random runs of words that do not overlap as targets.
 
     Repeatedly draws a length n with weight 1 / n, and then one of the n-grams of that length,
-    without replacement. It is skipped if it has too many tokens for the remaining targets, or
-    overlaps another one. A length is given up when its n-grams are used up or cannot fit. Runs
+    without replacement. An n-gram is skipped if it has too many tokens for the remaining targets,
+    or overlaps a marked one. A length is given up when its n-grams are used up or cannot fit. Runs
     never cross [CLS] or [SEP].
 
     The loop ends: each pass removes an n-gram or a length, or draws a length again.
@@ -375,7 +374,9 @@ def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
     left = np.zeros(max_size, np.int64)
     run = 0  # adjacent words up to this one
     for word in range(num_words):
-        run = run + 1 if word > 0 and starts[word] == ends[word - 1] else 1
+        if word == 0 or starts[word] != ends[word - 1]:
+            run = 0
+        run += 1
         for size in range(1, min(run, max_size) + 1):
             candidates[size - 1, left[size - 1]] = word - size + 1
             left[size - 1] += 1
@@ -413,9 +414,8 @@ def choose_spans(starts, ends, num_words, num_targets, group, state):
 
     Shuffles the tokens of the row (Fisher-Yates, only as far as needed). The word of each one is
     the anchor of a span, so long words are anchors more often. The number of words is geometric
-    with p = 0.2, truncated at 10. Words that are targets already are passed over. The span ends
-    before [SEP], and before a word with too many tokens for the remaining targets, so no word is
-    cut.
+    with p = 0.2, truncated at 10. Words that are targets already are skipped. The span ends before
+    [SEP], and before a word with too many tokens for the remaining targets, so no word is cut.
 
     Arguments are those of `choose_words`, which describes `group`; all targets have the same
     number, so adjacent spans share a replacement.

@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf.base.kernels import combine, next_below, next_bits, next_unit
 from bert_tf.data.examples.flat_documents import FlatDocuments
+from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR, SPECIALS_OF_TEXT
 
 # The segments of an example:
 # - key: all later random choices for it, such as its masks, follow from this number.
@@ -75,7 +76,7 @@ def segment_pairs(
     Sentences are collected in a chunk until it has `max_seq_length - 3` tokens (fewer for a
     document that falls under `short_seq_prob`). The first segment is a random number of its
     sentences. The second one is the rest of the chunk. With `random_next_prob`, or if there is no
-    rest, it is instead a random part of another document, and the rest starts the next chunk. A
+    rest, it is a random part of another document instead, and the rest starts the next chunk. A
     pair that is too long loses single tokens of its longer segment, each from the front or the
     back. Without another document, a last sentence in its own chunk is paired with the sentence
     before it.
@@ -83,7 +84,7 @@ def segment_pairs(
     Args:
         documents: at least one sentence per document and one token per sentence.
         keys: uint64 [documents], one per document and pass; all choices follow from them.
-        choices: where random second segments may come from.
+        choices: documents that random second segments may come from.
         max_seq_length: tokens of a row, including [CLS] and two [SEP].
         short_seq_prob: probability that a document has shorter chunks, of 2 or more tokens.
         random_next_prob: probability of a random second segment, if there is another document.
@@ -103,7 +104,7 @@ def segment_pairs(
         documents.document_offsets,
         keys,
         (choices.low, choices.own_low, choices.own_high, choices.count()),
-        max_seq_length - 3,
+        max_seq_length - SPECIALS_OF_PAIR,
         (short_seq_prob, random_next_prob, swap_prob),
         np.zeros(documents.num_sentences, PAIR),
     )
@@ -126,7 +127,7 @@ def _segment_pairs(
     """Cut documents into pairs; see `segment_pairs`.
 
     `first` and `last` are the first and last sentence of the chunk; sentences from `border` on are
-    the rest. There are at most as many pairs as sentences, since each chunk uses up one at least.
+    the rest. There are at most as many pairs as sentences, since each chunk uses up at least one.
 
     Args:
         sentence_offsets, document_offsets: those of `FlatDocuments`.
@@ -262,7 +263,7 @@ def full_sentences(
 
     Sentences of 3, 2 | 2, 4 tokens in two documents, rows with room for 5:
 
-    | sequence       | tokens | why                          |
+    | sequence       | tokens | reason for its end           |
     |----------------|--------|------------------------------|
     | sentences 0, 1 | 5      | full                         |
     | sentence 2     | 2      | with sentence 3 there were 6 |
@@ -275,16 +276,16 @@ def full_sentences(
         max_seq_length: tokens of a row, including [CLS] and the last [SEP].
         short_seq_prob: probability that a sequence is shorter, with a random number of tokens.
         shifted: whether the first sequence of both splits has a random length, so that other
-            sentences meet than in the pass that is not shifted.
+            sentences meet than without a shift.
 
     Returns:
         An array of `PAIR` [sequences]. First segments are ranges of `separate_documents`, second
-        segments are empty; `document` is where the sequence begins.
+        segments are empty; `document` is the one in which the sequence begins.
 
     Reference: FULL-SENTENCES of Liu et al. 2019 (RoBERTa), section 4.2.
     """
-    capacity = max_seq_length - 2
-    # A sentence ends a sequence, or is cut into parts that fill rows and a rest.
+    capacity = max_seq_length - SPECIALS_OF_TEXT
+    # At most: each sentence may end a sequence, and be cut into parts that fill rows and a rest.
     most = 2 * documents.num_sentences + len(documents.tokens) // capacity + 2
     sequences = _full_sentences(
         documents.sentence_offsets,
@@ -299,6 +300,7 @@ def full_sentences(
 
 @numba.njit(cache=True, nogil=True)
 def _full_sentences(sentence_offsets, document_offsets, keys, first_of_split, rules, sequences):
+    """Fill `sequences` and return those made; see `full_sentences`."""
     capacity, short_seq_prob, shifted = rules
     state = np.empty(1, np.uint64)
     made = 0

@@ -1,1 +1,1 @@
-"""Pretraining records: schema, bytes, blocks of shards, parsing, batches in order of an epoch."""
+"""Pretraining records: schema, bytes, blocks of shards, parsing, and batches of an epoch."""

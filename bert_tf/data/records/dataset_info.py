@@ -32,7 +32,7 @@ FEATURE_NAMES: dict[str, dict[str, str]] = {
     | {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"},
     "model-garden": {name: name for name in _FEATURES},
 }
-_RAGGED_FEATURES = ("input_word_ids", "word_starts")  # those that are written without padding
+_RAGGED_FEATURES = ("input_word_ids", "word_starts")  # written without padding if unmasked
 
 
 def file_names(names: str) -> dict[str, str]:
@@ -79,14 +79,14 @@ class PretrainingData:
         feature_names: schema of the records, a key of `FEATURE_NAMES`.
         compression: "none" or "gzip".
         masking: how the training records are masked; "dynamic" if they are not.
-        pair_task: what next_sentence_labels mean, "nsp" or "sop"; "none" if nothing.
+        pair_task: meaning of next_sentence_labels, "nsp" or "sop"; "none" if they have none.
         vocab_size: entries of the vocabulary.
         vocab_sha256: fingerprint of the vocabulary, see `vocab_fingerprint`.
         lowercase: how text was tokenized.
         train_shards, eval_shards: file names.
-        train_examples: number of training examples; 0 if the manifest does not say.
-        text_passes: how often they go over the text, each time with other masks.
-        notes: warnings of the health check when they were made.
+        train_examples: number of training examples; 0 if unknown.
+        text_passes: number of passes over the text in the training examples, each with other masks.
+        notes: warnings of the health check of the data.
     """
 
     directory: str
@@ -109,11 +109,14 @@ class PretrainingData:
     def from_manifest(
         cls, directory: str | Path, manifest: dict[str, Any] | None
     ) -> PretrainingData:
-        """Read the description from the manifest of a directory; None stands for a missing
-        manifest.
+        """Read the description from the manifest of a directory.
+
+        Args:
+            directory: folder of the data.
+            manifest: its manifest; None for a missing one.
 
         Raises:
-            UsageError: the manifest is missing, or belongs to something else.
+            UsageError: the manifest is missing, or is not that of pretraining data.
         """
         if manifest is None:
             raise UsageError(
@@ -172,7 +175,7 @@ class PretrainingData:
 
         Args:
             config: config of the model.
-            source: the name under which the user gave the model, for messages.
+            source: name of the model as the user gave it, for messages.
 
         Raises:
             UsageError: they do not fit.
@@ -200,7 +203,7 @@ TOKEN_COUNTS_FILE = "piece_counts.txt"
 
 
 def write_token_counts(counts: np.ndarray, directory: str | Path) -> None:
-    """Write how often the corpus has each token, int64 [vocabulary], a number per line."""
+    """Write the count of each token in the corpus, int64 [vocabulary], a number per line."""
     text = "".join(f"{count}\n" for count in counts.tolist())
     write_text_atomically(as_path(directory) / TOKEN_COUNTS_FILE, text)
 

@@ -1,8 +1,8 @@
 """Blocks of records in the order of an epoch, which is a pure function of the seed.
 
 Records were shuffled when they were made, so it is enough to permute blocks, and rows within a
-block: any position of an epoch can be entered by reading one block. Random choices follow from keys
-that are combined from the seed, a purpose, and numbers of epoch, block and record.
+block. Reading a single block then suffices to continue at any position of an epoch. Random choices
+follow from keys that combine the seed, a purpose, and the numbers of epoch, block and record.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _permutation(count: int, key: np.uint64, *names: int) -> np.ndarray:
 
 def row_specs(rows: dict[str, np.ndarray]) -> dict[str, tf.TensorSpec]:
     """Return the spec of one row, from arrays [rows, …] by name."""
-    return {name: tf.TensorSpec(each.shape[1:], each.dtype) for name, each in rows.items()}
+    return {name: tf.TensorSpec(array.shape[1:], array.dtype) for name, array in rows.items()}
 
 
 class EpochRecords(abc.ABC):
@@ -77,7 +77,7 @@ class EpochRecords(abc.ABC):
 
 
 class UnpackedRecords(EpochRecords):
-    """Rows of one record each, which can be packed.
+    """Rows of one record each, which `PackedRecords` can pack.
 
     Args:
         blocks: blocks of all shards.
@@ -99,10 +99,10 @@ class UnpackedRecords(EpochRecords):
         """Return the targets to reserve space for, int [records]; the same in every epoch."""
 
     def check_first(self) -> None:
-        """Check that the first block is as the manifest describes it.
+        """Check the first block against the manifest.
 
         Raises:
-            InputError: it is not.
+            InputError: its records are damaged or unlike the manifest.
         """
         self.read(0, 0)
 
@@ -141,11 +141,11 @@ class ShuffledRecords(UnpackedRecords):
 class MaskingSchedule:
     """A fraction of tokens to mask that changes linearly over the records of a phase.
 
-    Many masks are a harder task that teaches more per token, few are closer to the text that the
-    model will read: a fraction that falls from 30% to 15% beats either (Ankner et al. 2023,
-    "Dynamic Masking Rate Schedules for MLM Pretraining", arXiv 2305.15096). The fraction is that of
-    a record's number in the order in which records are read, so that any step can be entered. With
-    packing, a row has records of one block, which are a few steps apart.
+    Many masks make a harder task that teaches more per token; few masks are closer to the text that
+    the model will read. A fraction that falls from 30% to 15% beats either (Ankner et al. 2023,
+    "Dynamic Masking Rate Schedules for MLM Pretraining", arXiv 2305.15096). The fraction depends on
+    the number of records read before, so that a run can resume at any step. With packing, a row has
+    records of one block, which are a few steps apart.
 
     Attributes:
         first, last: fraction at the first and at the last record.
@@ -160,7 +160,7 @@ class MaskingSchedule:
         """Return the fraction of tokens of each record, float64 [n].
 
         Args:
-            numbers: int64 [n], how many records were read before each.
+            numbers: int64 [n], the number of records read before each.
         """
         done = np.clip(numbers / max(self.records - 1, 1), 0.0, 1.0)
         return self.first + (self.last - self.first) * done
@@ -182,7 +182,7 @@ class DynamicMasking:
 
     @property
     def max_predictions(self) -> int:
-        """Targets of a row of full length, which is the width of the features of targets."""
+        """Targets of a row of full length: the width of the features of targets."""
         return int(self.rules.predictions.max())
 
 
@@ -215,7 +215,7 @@ class DynamicRecords(UnpackedRecords):
         key = np.full(len(records), seed_key(self._seed, "dynamic masks"), np.uint64)
         keys = combine_keys(combine_keys(key, np.uint64(epoch)), numbers.astype(np.uint64))
         order = row_order(self._seed, epoch, block, len(records))
-        # Only a schedule asks, and finding out takes time in proportion to the number of blocks.
+        # Only a schedule needs this number, which takes time in proportion to the number of blocks.
         before = 0 if self._masking.schedule is None else self._records_before(epoch, block)
         try:
             return self._mask([records[number] for number in order], keys[order], before)
@@ -231,7 +231,7 @@ class DynamicRecords(UnpackedRecords):
         return self._masking.rules.predictions[features["input_mask"].sum(axis=1)]
 
     def _records_before(self, epoch: int, block: int) -> int:
-        """Return how many records are read before a block of an epoch."""
+        """Return the number of records that are read before a block of an epoch."""
         sizes = np.diff(self._firsts)
         order = block_order(self._seed, epoch, len(sizes))
         place = int(np.argmax(order == block))
@@ -254,7 +254,7 @@ class DynamicRecords(UnpackedRecords):
         Args:
             serialized: the records.
             keys: uint64 [n], by which masks are drawn.
-            before: how many records are read before the first one.
+            before: number of records that are read before the first one.
         """
         rows = parse_unmasked_records(serialized, self._records, sep_id=self._masking.sep_id)
         predictions = self._masking.max_predictions

@@ -45,12 +45,12 @@ def frame_examples(
     Args:
         features: by name, int32 (at least 0) or float32 [rows, values of a row], at least one value
             per row; they become Int64List and FloatList.
-        lengths: by name, int [rows], how many values of each row are written; all values of
-            features without an entry.
+        lengths: by name, int [rows], number of values to write of each row; all values are written
+            of features without an entry.
 
     Returns:
-        Bytes of all frames, uint8, and where each frame begins and the last one ends: int64 [rows +
-            1].
+        Bytes of all frames, uint8, and offsets where each frame begins and the last one ends,
+            int64 [rows + 1].
     """
     names = sorted(features, key=lambda name: name.encode("utf-8"))
     counts = {
@@ -167,7 +167,7 @@ def _write_feature(out, at, key, tags, lengths, values, counts, is_float):
         tags: uint8 [4], tags of the nested messages: the key and three that end with the values.
         lengths: int64 [rows, 4], bytes of the messages.
         values: int64 [rows, width]; for floats the bits of float32.
-        counts: int64 [rows], how many of the values are written.
+        counts: int64 [rows], number of values to write.
         is_float: whether a value takes four bytes; otherwise it is a varint.
 
     Returns:
@@ -214,8 +214,8 @@ _ONE_FLOAT = 0x0D  # field 1, wire type 5
 def count_values(content: np.ndarray, records: int, feature: str) -> np.ndarray:
     """Count the values of a feature in framed records, without parsing them.
 
-    Packing needs lengths of all sequences before the first batch. This walks over the fields and
-    skips those of other features, which is much faster than parsing.
+    Packing needs the lengths of all sequences before the first batch. This function walks over the
+    fields and skips those of other features, which is much faster than parsing.
 
     Args:
         content: uint8, complete frames.
@@ -285,7 +285,8 @@ def _count_in_feature(data, at, end, counts):
                 is_last = (position - first) % 4 == 3
             if is_last:
                 values += 1
-                nonzero += bits != 0
+                if bits != 0:
+                    nonzero += 1
                 bits = np.uint8(0)
         at = after
     counts[0] = values
@@ -299,7 +300,7 @@ def _equal(data, at, end, name):
 
 @numba.njit(cache=True, nogil=True)
 def _next_field(data, at, end):
-    """Return tag, begin and end of the next field's value; the tag is -1 if it is cut off."""
+    """Return tag, begin and end of the next field's value; the tag is -1 if it is cut."""
     tag, at = _read_varint(data, at, end)
     if tag < 0:
         return -1, end, end
@@ -322,7 +323,7 @@ def _next_field(data, at, end):
 
 @numba.njit(cache=True, nogil=True)
 def _read_varint(data, at, end):
-    """Return a number and the place after it; -1 and a place beyond the end if it is cut off."""
+    """Return a number and the place after it; -1 and a place beyond `end` if it is cut off."""
     value = np.int64(0)
     for shift in range(0, 70, 7):
         if at >= end:

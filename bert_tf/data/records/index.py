@@ -24,7 +24,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.records.example_bytes import FRAME_HEAD, FRAME_TAIL, masked_crcs
 
 # Records that are read and shuffled together: enough for good shuffling, since they were shuffled
-# when made, and few enough to enter an epoch anywhere at once.
+# when they were made, and few enough to resume quickly anywhere in an epoch.
 BLOCK_RECORDS = 1024
 _INDEXING_THREADS = 8
 
@@ -38,7 +38,8 @@ class RecordBlock:
         start, end: range of bytes in the uncompressed content; `end` is exclusive.
         first_record: number of the first record in the shard.
         records: number of records.
-        measures: [records, …], the part of `measure`'s result of `index_shards`; None without it.
+        measures: [records, …], result of the `measure` of `index_shards` for these records; None
+            without it.
     """
 
     shard: str
@@ -64,8 +65,8 @@ def index_shards(
         shards: paths, local or of a file system that TensorFlow knows (gs://, hdfs://).
         compression: "none" or "gzip".
         block_records: records of a block.
-        measure: measures the records of a shard from its frames, uint8, and their number; returns
-            [records, …]. Checksums have not been verified by then.
+        measure: gets the frames of a shard, uint8, whose checksums are not verified yet, and their
+            number; returns an array [records, …].
 
     Returns:
         Blocks in the order of the shards. Empty shards have none.
@@ -86,17 +87,20 @@ def index_shards(
             )
         measures = None if measure is None else measure(content, records)
         firsts = range(0, records, records_per_block)
-        return [
-            RecordBlock(
-                shard,
-                int(start),
-                int(end),
-                first,
-                min(records_per_block, records - first),
-                None if measures is None else measures[first : first + records_per_block],
+        blocks = []
+        for start, end, first in zip(starts[:-1], starts[1:], firsts, strict=True):
+            count = min(records_per_block, records - first)
+            blocks.append(
+                RecordBlock(
+                    shard=shard,
+                    start=int(start),
+                    end=int(end),
+                    first_record=first,
+                    records=count,
+                    measures=None if measures is None else measures[first : first + count],
+                )
             )
-            for start, end, first in zip(starts[:-1], starts[1:], firsts, strict=True)
-        ]
+        return blocks
 
     with ThreadPoolExecutor(max_workers=_INDEXING_THREADS) as threads:
         return [block for blocks in threads.map(index, shards) for block in blocks]

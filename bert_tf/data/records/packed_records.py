@@ -31,8 +31,8 @@ from bert_tf.data.records.epoch_records import EpochRecords, UnpackedRecords, ro
 from bert_tf.data.records.example_bytes import count_values
 from bert_tf.data.records.index import RecordBlock
 
-# Multiples of what a full row of average sequences needs. Space for targets costs time in the
-# masked-LM head; space for sequences costs next to nothing.
+# Space in a row, as a multiple of the need of a full row of average sequences. Space for targets
+# costs time in the masked-LM head; space for sequences costs next to nothing.
 _SPARE_PREDICTIONS = 1.1
 _SPARE_SEQUENCES = 4.0
 
@@ -108,8 +108,8 @@ def assign_rows(
 def _assign_rows(order, lengths, predictions, limits, rows):
     """Fill `rows`, and return their number.
 
-    Open rows with equal space left are a stack. Only the one on top is tried, so that a sequence
-    costs no more than one look per possible space, however many rows are open.
+    Open rows with equal space left form a stack. Only the top of a stack is tried, so a sequence
+    costs at most one look-up per possible space, however many rows are open.
     """
     max_tokens, max_predictions, max_sequences = limits
     top = np.full(max_tokens + 1, -1, np.int64)  # by space left, the row on top; -1 for none
@@ -348,8 +348,11 @@ def plan_packing(
         _check_same_lengths(block, max_seq_length, max_predictions)
     lengths, targets = np.concatenate([block.measures for block in blocks]).T
     shape = choose_packed_shape(lengths, targets, max_seq_length=max_seq_length)
-    parts = (block.measures.T for block in blocks)
-    block_rows = [assign_rows(tokens, targets, shape)[1] for tokens, targets in parts]
+    block_rows = []
+    for block in blocks:
+        block_lengths, block_targets = block.measures.T
+        _, count = assign_rows(block_lengths, block_targets, shape)
+        block_rows.append(count)
     return PackingPlan(
         shape=shape,
         block_rows=np.array(block_rows, np.int64),
@@ -373,7 +376,7 @@ def _check_same_lengths(block: RecordBlock, max_seq_length: int, max_predictions
 class PackedRecords(EpochRecords):
     """Packed rows, from the records of another source.
 
-    The epoch's order of the records decides which of equally long ones share a row, so other
+    The order of the records in an epoch decides which of equally long ones share a row, so other
     sequences meet in another epoch.
 
     Args:

@@ -126,12 +126,12 @@ def parse_unmasked_records(
         if (lengths != ragged_starts.row_lengths().numpy()).any():
             raise ValueError(f"{names['word_starts']} is not one number per token")
         if ((lengths < 1) | (lengths > width)).any():
-            raise ValueError(f"a record has not from 1 to {width} tokens")
+            raise ValueError(f"a record does not have 1 to {width} tokens")
         ids = tf.cast(ragged_ids.to_tensor(shape=[None, width]), tf.int32).numpy()
         starts = tf.cast(ragged_starts.to_tensor(shape=[None, width]), tf.int32).numpy()
         labels = parsed[names["next_sentence_labels"]].numpy()[:, 0]
     if ids.max(initial=0) >= records.vocab_size or ids.min(initial=0) < 0:
-        raise ValueError("an id is not one of the vocabulary's")
+        raise ValueError("an id is not in the vocabulary")
     mask = (np.arange(width) < lengths[:, None]).astype(np.int32)
     types = np.zeros_like(mask)
     if records.pair_task != "none":
@@ -147,15 +147,15 @@ def parse_unmasked_records(
     )
 
 
-# The place in its graph that TensorFlow adds to a message.
+# The place in the graph, which TensorFlow adds to a message
 _PLACE_IN_GRAPH = re.compile(r"^\{\{.*?\}\} (Name: <unknown>, )?| \[Op:\w+\].*$")
 
 
 def find_damage(shards: list[str], records: PretrainingData) -> InputError | None:
     """Return the error of the first masked record that is damaged or unlike the manifest.
 
-    Reads everything up to that record, so it is only called after reading has failed. None if all
-    records are sound.
+    All records before it are read, so call this only after reading has failed. None if all records
+    are sound.
     """
     for shard in shards:
         try:
@@ -182,7 +182,7 @@ def _check_features(block: RecordBlock, serialized: list[bytes], records: Pretra
 
 
 def _parse_failure(serialized: list[bytes], records: PretrainingData) -> str | None:
-    """Return why records cannot be parsed; None if they can."""
+    """Return the reason why records cannot be parsed; None if they can."""
     try:
         with tf.device("CPU:0"):
             parse_records(tf.constant(serialized, tf.string), records)

@@ -1,8 +1,8 @@
-"""Batches of pretraining records, in an order that can be entered at any step.
+"""Batches of pretraining records, in an order that allows to start at any step.
 
-The order is a pure function of seed and epoch, so the position of a step is computed, not searched:
-steps and rows give the epoch, a permutation of the blocks gives the block and the row in it. One
-block is read to resume there.
+The order is a pure function of seed and epoch, so the position of a step is computed, not searched
+for: steps and rows give the epoch, and a permutation of the blocks gives the block and the row in
+it. To resume there, a single block is read.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class PretrainingInputs:
     def position(self, first_step: int) -> dict[str, int]:
         """Return epoch, block in the epoch's order, and row of the block where a step starts.
 
-        `records`, the number of records of an epoch, and with packing `rows`, that of the rows they
-        take, make a change of the data visible.
+        Two more values show whether the data have changed: `records`, the number of records of an
+        epoch, and with packing `rows`, the number of rows that they take.
         """
         rows = int(self._block_rows.sum())
         epoch, rest = divmod(first_step * self.rows, rows)
@@ -146,7 +146,9 @@ class PretrainingInputs:
         return epoch * self.record_count + whole + partial
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """Return endless batches from a step on, as of `parse_records` or `pack_features`."""
+        """Return endless batches from a step on, with features of `parse_records` or
+        `pack_features`.
+        """
         position = self.position(first_step)
         blocks = len(self._block_rows)
         first = position["epoch"] * blocks + position["block"]

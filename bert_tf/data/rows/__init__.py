@@ -1,1 +1,1 @@
-"""Rows of texts to model input and back: encoded rows, batches, questions, windows, answers."""
+"""From texts to model input and back: encoded rows, batches, windows, and answers in them."""

@@ -16,7 +16,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.text_files import has_surrogates, open_text
 from bert_tf.data.text.host_wordpiece import Tokenizer
 
-MOST_TOKENS = 16  # of a word: each number of tokens is a sequence more for each mask
+MOST_TOKENS = 16  # of a word: each mask needs a sequence for each number of tokens
 MOST_WORDS = 10_000  # whose probabilities are computed for each mask
 # Logits of a batch, 64 MB: those of 550 masks with 30,522 entries. Words of 16 tokens have as many
 # for each mask, which the budget of tokens does not count.
@@ -24,11 +24,11 @@ MOST_LOGITS = 1 << 24
 
 
 def most_rows(masks: int, entries: int) -> int:
-    """Return how many rows a batch may have, so that its logits are bounded.
+    """Return the most rows of a batch whose logits fit into MOST_LOGITS; at least 1.
 
     Args:
-        masks: masks of a row whose logits are computed.
-        entries: of the vocabulary.
+        masks: number of masks of a row whose logits are computed.
+        entries: entries of the vocabulary.
     """
     return max(1, MOST_LOGITS // (masks * entries))
 
@@ -51,7 +51,7 @@ class WordGroup(NamedTuple):
 
 
 def group_words(words: Sequence[str], tokenizer: Tokenizer) -> list[WordGroup]:
-    """Group words by their number of tokens, the shortest first; none may be without a token."""
+    """Group words by their number of tokens, the shortest first; every word must have a token."""
     tokens = tokenizer.tokenize_texts(words)
     lengths = np.diff(tokens.offsets)
     groups = []
@@ -74,8 +74,8 @@ def read_words(
         most_tokens: most tokens of a word.
 
     Raises:
-        UsageError: there is none or too many, or one is repeated, cannot be written with the
-            vocabulary, or has too many tokens; the first is named by its line.
+        UsageError: there are no words or too many; or a word, named with its line, is repeated,
+            cannot be written with the vocabulary, or has too many tokens.
     """
     words: dict[str, int] = {}
     with open_text(path, newline="") as file:

@@ -44,7 +44,7 @@ class EncodedRows:
         return np.diff(self.offsets)
 
     def followed_by(self, other: EncodedRows) -> Self:
-        """Return these rows and then others, each a text of its own."""
+        """Append other rows; each row counts as a text of its own."""
         lost = None
         if self.lost_tokens is not None and other.lost_tokens is not None:
             lost = np.concatenate([self.lost_tokens, other.lost_tokens])
@@ -58,7 +58,7 @@ class EncodedRows:
         )
 
     def selected(self, rows: np.ndarray) -> Self:
-        """Return some rows, int [n], each a text of its own."""
+        """Select rows by number, int [n]; each counts as a text of its own."""
         lengths = self.lengths[rows]
         return dataclasses.replace(
             self,
@@ -173,14 +173,14 @@ class GroupedRows(EncodedRows):
 _BATCHES_PER_WINDOW = 50  # of HuggingFace's `get_length_grouped_indices`
 _WINDOWS = 4  # at least; one window of few rows would have nearly the same batches in every epoch
 # Padded lengths in prediction are multiples of this if nothing is compiled for each length.
-# Kernels for a new length take 50 ms of processor time, for which fewer tokens pay: against
-# multiples of 8, texts of 46 tokens take a twentieth less time.
+# Kernels for a new length take 50 ms of processor time, and fewer tokens save more than that:
+# compared with multiples of 8, texts of 46 tokens take a twentieth less time.
 LENGTH_MULTIPLE = 2
 # Padded lengths if XLA compiles a program for each; longer ones are multiples of the last.
 COMPILED_LENGTHS = (32, 64, 96, 128, 192, 256, 384, 512)
 COMPILED_TIMES = 16  # tokens and rows at once on accelerators, as a multiple of those on CPUs
-# What padded lengths are: multiples of a number, or the next of several numbers, beyond which they
-# are multiples of the last.
+# Rule for padded lengths: a number whose multiples they are, or several numbers of which the next
+# one is taken; beyond these, padded lengths are multiples of the last.
 Lengths = int | tuple[int, ...]
 
 
@@ -219,7 +219,7 @@ def budgeted_batches(
     Args:
         sizes: int [rows], tokens of each row, or bytes if rows are not tokenized yet.
         budget: most of rows x padded size of a batch, unless a single row is larger.
-        multiple: what padded sizes are multiples of.
+        multiple: rule for padded sizes.
         max_rows: most rows of a batch; None sets no limit.
 
     Returns:

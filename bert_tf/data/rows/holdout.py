@@ -18,11 +18,12 @@ _RANGE = 2**64  # of hashes
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowGroups:
-    """How rows with labels may be separated.
+    """Rules for separating rows with labels.
 
     Attributes:
         keys: key of each row; rows with equal keys stay together.
-        classes: class of each row, which shall be on both sides; None if rows have no classes.
+        classes: class of each row; both sides get rows of each class if possible. None if rows have
+            no classes.
     """
 
     keys: Sequence[str]
@@ -40,8 +41,8 @@ def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.n
     `0.5 / fraction`, the one with the lowest hash is held out.
 
     Args:
-        groups: keys and classes of the rows. The class of a key is the first of its rows' in
-            alphabetical order.
+        groups: keys and classes of the rows. The class of a key is the alphabetically first class
+            of its rows.
         fraction: fraction of the rows to hold out.
         least: least number of rows; if there are fewer, the keys with the next hashes follow, as
             long as every class keeps one in training.
@@ -98,8 +99,8 @@ def _add_lowest(
 def stratified_folds(groups: RowGroups, folds: int) -> np.ndarray:
     """Return the fold of each row, from 0: int64 [rows].
 
-    The keys of each class, which is that of `held_out_rows`, are dealt out in turn in the order of
-    their hashes.
+    The keys are dealt out to the folds in turn, class by class (as `held_out_rows` defines it), and
+    within a class in the order of their hashes.
 
     Args:
         groups: keys, whose rows stay together, and classes.

@@ -11,13 +11,12 @@ from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.config.sections.finetuning import HEAD, HEAD_TAIL, WINDOWS
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.text.host_wordpiece import Tokenizer, Tokens
+from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR, SPECIALS_OF_TEXT
 
 OVERLAP = 4  # a window shares a quarter of its tokens with the next
 # A text that is too long keeps 128 of 510 tokens from its head (Sun et al. 2019, section 5.3.1).
 _HEAD_TOKENS = 128
 _HEAD_AND_TAIL_TOKENS = 510
-_SPECIALS = 2  # [CLS] and [SEP]
-SPECIALS_OF_PAIR = 3  # [CLS] and two [SEP]
 
 
 class TokenRanges(NamedTuple):
@@ -46,7 +45,7 @@ def pack_host_texts(
         max_seq_length: tokens of a row, including special tokens.
         tokenizer: has the ids of [CLS] and [SEP].
     """
-    capacity = max_seq_length - _SPECIALS
+    capacity = max_seq_length - SPECIALS_OF_TEXT
     starts = tokens.offsets[:-1]
     lengths = np.diff(tokens.offsets)
     owners = None
@@ -66,7 +65,7 @@ def pack_host_texts(
         begins = np.stack([starts, starts + lengths - tails], axis=1)
         places = flat_ranges(begins.ravel(), parts.ravel())
     kept = tokens.ids[places]
-    offsets = offsets_of(kept_lengths + _SPECIALS)
+    offsets = offsets_of(kept_lengths + SPECIALS_OF_TEXT)
     return EncodedRows(
         ids=between_specials(kept, offsets, tokenizer),
         offsets=offsets,
@@ -96,7 +95,7 @@ def pack_host_pairs(
     lengths = np.stack([np.diff(first.offsets), np.diff(second.offsets)], axis=1)
     kept = longest_first(lengths, capacity=max_seq_length - SPECIALS_OF_PAIR)
     if is_second_optional:
-        capacity = max_seq_length - _SPECIALS
+        capacity = max_seq_length - SPECIALS_OF_TEXT
         kept[:, 0] = np.where(lengths[:, 1] == 0, np.minimum(lengths[:, 0], capacity), kept[:, 0])
     rows = pair_rows(
         TokenRanges(first.ids, first.offsets[:-1], kept[:, 0]),
@@ -121,9 +120,9 @@ def pair_rows(
     Args:
         first, second: tokens of each row.
         cls_id, sep_id: ids of [CLS] and [SEP].
-        ends_second: bool [rows], or one for all: whether the last [SEP] is there.
+        ends_second: bool [rows] or one for all, whether a row has the last [SEP].
     """
-    second_starts = first.lengths + _SPECIALS
+    second_starts = first.lengths + SPECIALS_OF_TEXT
     offsets = offsets_of(second_starts + second.lengths + ends_second)
     row_starts = offsets[:-1]
     ids = np.full(offsets[-1], sep_id, np.int32)

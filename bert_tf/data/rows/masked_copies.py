@@ -1,9 +1,9 @@
 """Copies of texts with one token masked in each, for the pseudo-log-likelihood of texts.
 
-The pseudo-log-likelihood of a text is the sum over its tokens of the log-probability of the token
-where only it is masked (Salazar et al. 2020, "Masked Language Model Scoring", section 2). A text
-of n tokens therefore makes n rows of n + 2 tokens: 512 tokens make 260,000. The copies only exist
-in the batches that are cut out of them; in between they share the tokens of their text.
+To compute it, each token of a text is masked in turn, and the log-probabilities of the masked
+tokens are summed (Salazar et al. 2020, "Masked Language Model Scoring", section 2). So a text of n
+tokens makes n rows of n + 2 tokens: 512 tokens make 260,000. The copies share the tokens of their
+text; only batches hold them as rows of their own.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.text.host_wordpiece import Tokenizer, Tokens
+from bert_tf.data.text.vocab_file import SPECIALS_OF_TEXT
 
-_SPECIALS = 2  # [CLS] and [SEP]
-# A larger negative log-probability per token has the perplexity of this one, since that of a
-# model of random weights may not fit into float32.
+# Limit of the negative log-probability per token, because the perplexity of a model with random
+# weights may not fit into float32.
 _MOST_NATS = 88.0
 
 
@@ -36,8 +36,8 @@ class MaskedCopies(EncodedRows):
         targets: int32 [rows], the token that is masked.
         texts: int64 [rows], the text of a copy, ascending.
         counts: int64 [texts], tokens of a text that are scored.
-        excess: int64 [texts], tokens beyond what a row can hold. Such a text has no copy, since the
-            likelihood of a part of it would be taken for that of the text.
+        excess: int64 [texts], tokens that do not fit into a row. A text with any has no copy, since
+            the likelihood of its beginning would pass for that of the text.
         mask_id: id of [MASK].
     """
 
@@ -59,15 +59,15 @@ class MaskedCopies(EncodedRows):
             tokenizer: has the ids of the special tokens.
         """
         lengths = np.diff(tokens.offsets)
-        excess = np.maximum(lengths - (max_seq_length - _SPECIALS), 0)
+        excess = np.maximum(lengths - (max_seq_length - SPECIALS_OF_TEXT), 0)
         counts = np.where(excess > 0, 0, lengths)
-        offsets = offsets_of(counts + _SPECIALS)
+        offsets = offsets_of(counts + SPECIALS_OF_TEXT)
         kept = tokens.ids[flat_ranges(tokens.offsets[:-1], counts)]
         texts = np.repeat(np.arange(len(counts)), counts)
         return cls(
             ids=between_specials(kept, offsets, tokenizer),
-            offsets=offsets_of(counts[texts] + _SPECIALS),
-            second_starts=(counts[texts] + _SPECIALS).astype(np.int32),
+            offsets=offsets_of(counts[texts] + SPECIALS_OF_TEXT),
+            second_starts=(counts[texts] + SPECIALS_OF_TEXT).astype(np.int32),
             starts=offsets[:-1][texts],
             positions=flat_ranges(np.ones(len(counts), np.int64), counts),
             targets=kept.astype(np.int32),
@@ -89,7 +89,7 @@ class Likelihoods(NamedTuple):
     Attributes:
         totals: float64 [texts], the pseudo-log-likelihood in nats; 0 for a text without a copy.
         perplexities: float64 [texts], e to the mean negative log-probability of its tokens
-            (Salazar et al. 2020, section 2.3, for one text).
+            (Salazar et al. 2020, section 2.3, applied to a single text).
     """
 
     totals: np.ndarray

@@ -15,14 +15,15 @@ from bert_tf.data.rows.host_rows import TokenRanges, pair_rows
 from bert_tf.data.text.host_wordpiece import TokenizedTexts
 
 NO_ANSWER_POSITION = 0  # the position of [CLS]
-_SPECIALS_BEFORE_CONTEXT = 2  # [CLS] and the [SEP] after the question
+SPECIALS_BEFORE_CONTEXT = 2  # [CLS] and the [SEP] after the question
 
 
 class Windows(NamedTuple):
     """Parts of contexts, each read together with its question.
 
     Attributes:
-        question: int64 [windows], ascending, number of the question, or of another sequence.
+        question: int64 [windows], ascending, number of the question or other text whose context it
+            is.
         start: int64 [windows], first token of the context in the window.
         length: int64 [windows], tokens of the context in the window.
     """
@@ -139,7 +140,7 @@ def window_targets(
     first = first_tokens[windows.question] - windows.start
     last = last_tokens[windows.question] - windows.start
     inside = (first_tokens[windows.question] >= 0) & (first >= 0) & (last < windows.length)
-    shift = question_lengths[windows.question] + _SPECIALS_BEFORE_CONTEXT
+    shift = question_lengths[windows.question] + SPECIALS_BEFORE_CONTEXT
     start = np.where(inside, first + shift, NO_ANSWER_POSITION).astype(np.int32)
     end = np.where(inside, last + shift, NO_ANSWER_POSITION).astype(np.int32)
     return start, end

@@ -12,9 +12,9 @@ from typing import Literal, TypeAlias
 from bert_tf.base.wording import quantity
 from bert_tf.data.text.vocab_file import CONTINUATION
 
-# What happens to text before tokenization: False keeps letters as they are, True lower-cases them
-# and strips their accents, like BERT does, and KEEP_ACCENTS only lower-cases them. As conditions,
-# the first is false and the others are true.
+# Change of text before tokenization: False keeps letters as they are, True lower-cases them and
+# strips their accents, like BERT does, and KEEP_ACCENTS only lower-cases them. As conditions, the
+# first is false and the others are true.
 Lowercase: TypeAlias = bool | Literal["keep-accents"]
 KEEP_ACCENTS: Literal["keep-accents"] = "keep-accents"
 
@@ -26,13 +26,13 @@ def lowercase_of(is_lowercase: bool | None, keep_accents: bool | None) -> Lowerc
 
 # [MASK] and users' own tokens in brackets ([EMAIL], <URL>) are not words of a text.
 _BRACKETED = re.compile(r"\[.+\]|<.+>")
-# A vocabulary is cased if this fraction of its entries with letters has capitals. Names and
-# acronyms that were added to a lower-cased vocabulary are fewer.
+# A vocabulary is cased if this fraction of its entries with letters has capitals. A lower-cased
+# vocabulary has fewer, even with names and acronyms added to it.
 _MANY_CAPITALS = 0.1
 # It is also cased if one of so many single letters is a capital: a small vocabulary of cased text
 # has all letters of its text as entries.
 _LETTERS_PER_CAPITAL = 3
-_NAMED = 3  # entries that the reason names
+_NAMED = 3  # entries named in the reason
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,9 +53,9 @@ class Casing:
 def vocabulary_casing(vocab: Sequence[str]) -> Casing:
     """Decide whether a vocabulary is cased.
 
-    It is if at least a tenth of the entries with letters contain a capital. It also is if a third
-    of the single letters are capitals: the entries of a vocabulary include all letters of the text
-    that it was learned from.
+    It is cased if at least a tenth of the entries with letters contain a capital, or if at least a
+    third of the single letters are capitals: a vocabulary has all letters of the text that it was
+    learned from.
     """
     pieces = [piece for piece in vocab if not _BRACKETED.fullmatch(piece)]
     with_letters = [piece for piece in pieces if piece.lower() != piece.upper()]

@@ -78,7 +78,7 @@ class Tokenizer(Protocol):
     def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
         """Return the tokens of texts, and the characters of each.
 
-        Characters that normalization drops count to the token before.
+        Characters that normalization drops belong to the token before them.
         """
 
 
@@ -90,7 +90,7 @@ def characters_at_bytes(
     Args:
         texts: texts in UTF-8.
         owners: int [n], ascending, the text of each offset.
-        byte_offsets: int [n], at the begin of a character or the end of its text.
+        byte_offsets: int [n], at the beginning of a character or the end of its text.
 
     Returns:
         int64 [n].
@@ -131,9 +131,7 @@ class HostTokenizer:
         self._marked_characters = _Characters(lowercase=lowercase, boundary=_BOUNDARY)
         self._widths = np.full(_CODE_POINTS, _UNKNOWN_WIDTH, np.uint8)
         # Characters of a word that an entry covers. [UNK] covers the whole word, see below.
-        self._entry_lengths = np.array(
-            [len(entry) - len(CONTINUATION) * entry.startswith(CONTINUATION) for entry in vocab]
-        )
+        self._entry_lengths = np.array([len(entry.removeprefix(CONTINUATION)) for entry in vocab])
         self._ids_of_word: dict[str, tuple[int, ...]] = {}
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self._ids[token] for token in SPECIAL_TOKENS
@@ -164,7 +162,7 @@ class HostTokenizer:
             ids += piece_ids
             counts[number] = len(piece_ids)
 
-        # Begins and lengths of the words in the normalized text without boundary marks.
+        # Beginnings and lengths of the words in the normalized text without boundary marks.
         codes = _code_points(marked)
         is_character = codes != ord(_BOUNDARY)
         is_inside = np.pad(is_character & (codes != ord(" ")), 1)
@@ -172,10 +170,10 @@ class HostTokenizer:
         lengths = np.flatnonzero(is_inside[:-1] & ~is_inside[1:]) - begins
         begins = offsets_of(is_character)[begins]
 
-        found_ids = np.array(ids, np.int32)
+        token_ids = np.array(ids, np.int32)
         word_of_token = np.repeat(np.arange(len(words)), counts)
         covered = np.where(
-            found_ids == self.unk_id, lengths[word_of_token], self._entry_lengths[found_ids]
+            token_ids == self.unk_id, lengths[word_of_token], self._entry_lengths[token_ids]
         )
         # Tokens of a word follow each other without a gap, so a running sum places their ends.
         ends = np.cumsum(covered) - offsets_of(lengths)[word_of_token] + begins[word_of_token]
@@ -184,7 +182,7 @@ class HostTokenizer:
         last = sources[ends]
         owners = np.searchsorted(text_starts, first, side="right") - 1
         return TokenizedTexts(
-            ids=found_ids,
+            ids=token_ids,
             offsets=np.searchsorted(owners, np.arange(len(texts) + 1)),
             first_characters=first - text_starts[owners],
             last_characters=last - text_starts[owners],

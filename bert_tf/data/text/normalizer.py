@@ -48,7 +48,7 @@ _RANGES_THAT_CHANGE = (
     range(0x2F800, 0x2FA20),  # CJK Compatibility Ideographs Supplement
     range(0xE0000, 0xE0200),  # tags and variation selectors
 )
-# `normalize_code_point` makes nothing of these.
+# `normalize_code_point` drops these characters.
 PRIVATE_USE = (
     (0xE000, 0xF8FF),
     (0xF0000, 0xFFFFD),
@@ -112,7 +112,7 @@ def normalize_code_point(character: str, *, lowercase: Lowercase) -> str:
 
 
 def changed_code_points(*, lowercase: Lowercase) -> Iterator[tuple[int, str]]:
-    """Yield (code point, result) of all that `normalize_code_point` changes.
+    """Yield each code point that `normalize_code_point` changes, and the result.
 
     Skips U+0000, code points that are not assigned, and PRIVATE_USE.
     """

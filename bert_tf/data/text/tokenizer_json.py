@@ -1,6 +1,6 @@
-"""HuggingFace's tokenizer files, if all parts that decide about ids are those of BERT.
+"""Read tokenizer files of HuggingFace whose parts give the ids of BERT's rules; refuse others.
 
-They are `tokenizer.json`, and the settings in `tokenizer_config.json` and `config.json`.
+The files are `tokenizer.json`, and the settings in `tokenizer_config.json` and `config.json`.
 """
 
 from __future__ import annotations
@@ -45,6 +45,10 @@ _TOKENIZER_CLASSES = (
     "TokenizersBackend",
 )
 
+# Limits for the name of an unknown part in a message
+_NAME_CHARACTERS = 40
+_NAMED_STEPS = 5
+_STEPS_CHARACTERS = 80
 _JAPANESE = ("BertJapaneseTokenizer", "BertJapaneseTokenizerFast")
 
 
@@ -118,13 +122,16 @@ def check_settings(files: JsonFolder, *, lowercase: Lowercase) -> None:
             value = value.get("content")
         if value is not None and value not in values:
             raise _unsupported(files.path / TOKENIZER_CONFIG, option, value)
-    named = settings.get("tokenizer_class") or (files.get(_CONFIG) or {}).get("tokenizer_class")
-    # Without a type of words, Japanese is split by rules of its own.
-    is_basic = settings.get("word_tokenizer_type") == "basic"
-    if named is not None and (
-        named not in _TOKENIZER_CLASSES or (named in _JAPANESE and not is_basic)
-    ):
-        file = TOKENIZER_CONFIG if settings.get("tokenizer_class") else _CONFIG
+    file = TOKENIZER_CONFIG
+    named = settings.get("tokenizer_class")
+    if not named:
+        file = _CONFIG
+        named = (files.get(_CONFIG) or {}).get("tokenizer_class")
+    if named is None:
+        return
+    # By default, Japanese texts are split by rules of their own.
+    has_own_rules = named in _JAPANESE and settings.get("word_tokenizer_type") != "basic"
+    if named not in _TOKENIZER_CLASSES or has_own_rules:
         raise _unsupported(files.path / file, "tokenizer_class", named)
 
 
@@ -134,7 +141,7 @@ def special_token_key(piece: str) -> str:
 
 
 def _only_step(part: Any, steps: str) -> Any:
-    """Return the only step of a `Sequence`, or the part itself if it is something else."""
+    """Return the only step of a `Sequence`; any other part as it is."""
     while isinstance(part, dict) and part.get("type") == "Sequence":
         inner = part.get(steps)
         if not isinstance(inner, list) or len(inner) != 1:
@@ -155,20 +162,22 @@ def _named(value: Any) -> str:
     """Name a part by its type, a sequence also by the types of its steps; show other values."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return shortened(value)
-    name = str(value["type"])[:40]
+    name = str(value["type"])[:_NAME_CHARACTERS]
     steps = next((steps for steps in value.values() if isinstance(steps, list)), [])
-    names = [_named(step) for step in steps[:5] if isinstance(step, dict) and "type" in step]
-    return name + f" of {', '.join(names)}"[:80] if names else name
+    names = [
+        _named(step) for step in steps[:_NAMED_STEPS] if isinstance(step, dict) and "type" in step
+    ]
+    if not names:
+        return name
+    return name + f" of {', '.join(names)}"[:_STEPS_CHARACTERS]
 
 
 def _read_model(path: Path, model: Any) -> list[str]:
     """Return the entries in the order of their ids."""
-    kind = model.get("type", "WordPiece") if isinstance(model, dict) else model
-    if (
-        not isinstance(model, dict)
-        or kind != "WordPiece"
-        or not isinstance(model.get("vocab"), dict)
-    ):
+    if not isinstance(model, dict):
+        raise UsageError(f"{path}: expected a WordPiece tokenizer, got {_named(model)}")
+    kind = model.get("type", "WordPiece")
+    if kind != "WordPiece" or not isinstance(model.get("vocab"), dict):
         raise UsageError(f"{path}: expected a WordPiece tokenizer, got {_named(kind)}")
     for key, expected in _MODEL.items():
         if model.get(key, expected) != expected:

@@ -11,6 +11,9 @@ from bert_tf.base.files import as_path, check_lfs_pointer
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
+# Numbers of special tokens in a row
+SPECIALS_OF_TEXT = 2  # [CLS] and [SEP]
+SPECIALS_OF_PAIR = 3  # [CLS] and two [SEP]
 
 
 def read_vocab(path: str | Path) -> list[str]:

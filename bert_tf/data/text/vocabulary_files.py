@@ -32,6 +32,7 @@ _CUT_LEFT = (
 )
 # Most rows that padding adds to embeddings. A larger difference means another model.
 _MOST_UNUSED = 1024
+_NAMED_TOKENS = 3  # of a list in a note
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
@@ -42,7 +43,7 @@ class FolderVocabulary:
     Attributes:
         vocab: entries in the order of their ids.
         lowercase: whether texts are lower-cased before tokenization, and how.
-        notes: what was decided or does not carry over, a sentence each.
+        notes: guesses that were made, and settings that do not carry over, a sentence each.
     """
 
     vocab: list[str]
@@ -58,11 +59,11 @@ def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> Fo
 def folder_vocabulary(files: JsonFolder, *, vocab_size: int | None = None) -> FolderVocabulary:
     """Read vocabulary, added tokens and casing.
 
-    Entries are those of `vocab.txt` or, if transformers 5 wrote none, of `tokenizer.json`, followed
-    by the added tokens, and by `[unused…]` for each further row of the embeddings.
+    The entries come from `vocab.txt`, or from `tokenizer.json` if there is none, as transformers 5
+    writes folders. The added tokens follow, and `[unused…]` for each further row of the embeddings.
 
     Args:
-        files: of the folder of the model.
+        files: files of the model's folder.
         vocab_size: rows of the embeddings; None if there are none to agree with.
 
     Raises:
@@ -100,23 +101,24 @@ def _read_entries(folder: Path, fast: TokenizerFile | None) -> list[str]:
             raise UsageError(f"{folder}: no vocabulary; looked for {VOCAB} and {TOKENIZER}")
         return fast.vocab
     vocab = read_vocab(folder / VOCAB)
-    if fast is not None and any(
-        entry != theirs and fast.added.get(str(entry)) != number
-        for number, (entry, theirs) in enumerate(itertools.zip_longest(vocab, fast.vocab))
-    ):
-        raise UsageError(
-            f"{folder}: {VOCAB} and {TOKENIZER} have different entries; remove the one that is "
-            "not the model's"
-        )
+    if fast is None:
+        return vocab
+    for number, (entry, theirs) in enumerate(itertools.zip_longest(vocab, fast.vocab)):
+        # `vocab.txt` may also have the added tokens, at their ids.
+        if entry != theirs and fast.added.get(str(entry)) != number:
+            raise UsageError(
+                f"{folder}: {VOCAB} and {TOKENIZER} have different entries; remove the one that is "
+                "not the model's"
+            )
     return vocab
 
 
 def _read_lowercase(
     folder: Path, vocab: list[str], settings: dict[str, Any], fast: TokenizerFile | None
 ) -> tuple[Lowercase, tuple[str, ...]]:
-    """Return the casing, and a note if it was guessed, or contradicts the entries.
+    """Return the casing, and a note if it was guessed or contradicts the entries.
 
-    The files decide, if they say something; else the entries do.
+    Settings in files decide; without any, the entries of the vocabulary do.
     """
     lowercases: dict[str, Lowercase] = {}
     if isinstance(settings.get("do_lower_case"), bool):
@@ -152,7 +154,9 @@ def _added_tokens(files: JsonFolder, fast: TokenizerFile | None) -> dict[str, in
     tokens: list[tuple[Any, Any]] = [] if fast is None else list(fast.added.items())
     tokens += (files.get(ADDED_TOKENS) or {}).items()
     decoder = (files.get(TOKENIZER_CONFIG) or {}).get("added_tokens_decoder")
-    for number, token in decoder.items() if isinstance(decoder, dict) else ():
+    if not isinstance(decoder, dict):
+        decoder = {}
+    for number, token in decoder.items():
         content = token.get("content") if isinstance(token, dict) else token
         tokens.append((content, int(number) if number.isdecimal() else None))
     added: dict[str, int] = {}
@@ -185,7 +189,7 @@ def _with_added(folder: Path, vocab: list[str], added: dict[str, int]) -> list[s
 
 
 def _added_notes(folder: Path, added: Iterable[str], *, lowercase: Lowercase) -> tuple[str, ...]:
-    """Say how added tokens are found in text, which differs from HuggingFace."""
+    """Return notes on added tokens, which are found in texts otherwise than by HuggingFace."""
     split: list[str] = []
     words: list[str] = []
     for token in added:
@@ -213,10 +217,12 @@ def _check_size(folder: Path, entries: int, rows: int) -> str:
         UsageError: they have fewer rows, or many more.
     """
     if not entries < rows <= entries + _MOST_UNUSED:
-        cure = f"; if they are, append lines [unused…] to {VOCAB} until it has {rows:,}"
+        cure = ""
+        if entries < rows:
+            cure = f"; if they are, append lines [unused…] to {VOCAB} until it has {rows:,}"
         raise UsageError(
             f"{folder}: the vocabulary has {entries:,} entries, but vocab_size in the config is "
-            f"{rows:,}; they must be of the same model{cure if entries < rows else ''}"
+            f"{rows:,}; they must be of the same model{cure}"
         )
     return (
         f"{folder}: the vocabulary has {entries:,} entries, the embeddings {rows:,} rows; those "
@@ -233,7 +239,7 @@ def without_unused_end(vocab: list[str]) -> list[str]:
 
 
 def _unused_names(taken: Iterable[str]) -> Iterator[str]:
-    """Yield `[unused0]`, `[unused1]`, … as far as they are not taken."""
+    """Yield `[unused0]`, `[unused1]`, … without those that are taken."""
     known = set(taken)
     names = (f"[unused{number}]" for number in itertools.count())
     return (name for name in names if name not in known)
@@ -241,9 +247,11 @@ def _unused_names(taken: Iterable[str]) -> Iterator[str]:
 
 def _listed(tokens: list[str]) -> str:
     """Name up to three tokens, and the number of the others."""
-    named = ", ".join(map(repr, tokens[:3]))
-    more = f" and {len(tokens) - 3} more" if len(tokens) > 3 else ""
-    return f"{'token' if len(tokens) == 1 else 'tokens'} {named}{more}"
+    noun = "token" if len(tokens) == 1 else "tokens"
+    text = f"{noun} {', '.join(map(repr, tokens[:_NAMED_TOKENS]))}"
+    if len(tokens) > _NAMED_TOKENS:
+        text += f" and {len(tokens) - _NAMED_TOKENS} more"
+    return text
 
 
 def write_vocabulary_files(
@@ -258,11 +266,12 @@ def write_vocabulary_files(
         max_length: most tokens of a row, special tokens included.
     """
     write_text_atomically(folder / VOCAB, "\n".join([*vocab, ""]))
-    settings = {
+    settings: dict[str, Any] = {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": bool(lowercase),
-        **({"strip_accents": False} if lowercase == KEEP_ACCENTS else {}),
-        "model_max_length": max_length,
-        **{special_token_key(piece): piece for piece in SPECIAL_TOKENS},
     }
+    if lowercase == KEEP_ACCENTS:
+        settings["strip_accents"] = False
+    settings["model_max_length"] = max_length
+    settings |= {special_token_key(piece): piece for piece in SPECIAL_TOKENS}
     write_text_atomically(folder / TOKENIZER_CONFIG, json.dumps(settings, indent=2) + "\n")

@@ -21,7 +21,7 @@ from bert_tf.data.text.host_wordpiece import (
     characters_at_bytes,
 )
 from bert_tf.data.text.normalizer import normalizer_model
-from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS, SPECIALS_OF_PAIR, SPECIALS_OF_TEXT
 
 tf_text = import_tensorflow_text()
 
@@ -30,7 +30,7 @@ _BATCH_TEXTS = 1024  # texts that are tokenized at once, which bounds the memory
 
 @dataclasses.dataclass(frozen=True)
 class _Vocabulary:
-    """Hides the entries from tf.Module, which would track and wrap a plain list."""
+    """Hides the entries from tf.Module, which would track a plain list and wrap it."""
 
     entries: list[str]
 
@@ -145,17 +145,17 @@ def pack_pairs(
     cls = tf.fill([rows, 1], tf.constant(tokenizer.cls_id, tf.int32))
     sep = tf.fill([rows, 1], tf.constant(tokenizer.sep_id, tf.int32))
     if second is None:
-        capacity = max_seq_length - 2
+        capacity = max_seq_length - SPECIALS_OF_TEXT
         kept = _row_heads(first, tf.minimum(_lengths(first), capacity))
         input_word_ids = tf.concat([cls, kept, sep], axis=1)
         return input_word_ids, tf.zeros_like(input_word_ids)
     first_lengths, second_lengths = longest_first_lengths(
-        _lengths(first), _lengths(second), capacity=max_seq_length - 3
+        _lengths(first), _lengths(second), capacity=max_seq_length - SPECIALS_OF_PAIR
     )
     last = sep
     if is_second_optional:
         is_alone = _lengths(second) == 0
-        alone_lengths = tf.minimum(_lengths(first), max_seq_length - 2)
+        alone_lengths = tf.minimum(_lengths(first), max_seq_length - SPECIALS_OF_TEXT)
         first_lengths = tf.where(is_alone, alone_lengths, first_lengths)
         last = tf.RaggedTensor.from_row_lengths(
             tf.boolean_mask(sep[:, 0], ~is_alone), tf.cast(~is_alone, tf.int32)

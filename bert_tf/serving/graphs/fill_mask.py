@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from bert_tf.data.rows.candidate_words import WordGroup, group_words, most_rows
-from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
+from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS, SPECIALS_OF_TEXT
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.row_batches import BatchRows, TensorRanges, rows_of_ranges
 from bert_tf.serving.signatures import (
@@ -86,7 +86,7 @@ def mask_rows(
     Returns:
         The rows, and the mask's position in each, int32 [predicted masks].
     """
-    capacity = max_seq_length - 2
+    capacity = max_seq_length - SPECIALS_OF_TEXT
     lengths = tf.gather(masked.tokens.row_lengths(), masked.mask_texts)
     begins = tf.minimum(masked.mask_positions - capacity // 2, lengths - capacity)
     begins = tf.maximum(begins, 0)
@@ -107,7 +107,7 @@ def word_rows(
     Returns:
         The rows, and the position of the first of these masks in each, int32 [predicted masks].
     """
-    capacity = max_seq_length - 2
+    capacity = max_seq_length - SPECIALS_OF_TEXT
     starts = tf.gather(masked.tokens.row_starts(), masked.mask_texts)
     positions = masked.mask_positions
     lengths = tf.gather(masked.tokens.row_lengths(), masked.mask_texts) + width - 1

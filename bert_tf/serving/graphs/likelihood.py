@@ -6,12 +6,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.data.text.vocab_file import SPECIALS_OF_TEXT
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.row_batches import BatchRows, TensorRanges, rows_of_ranges
 from bert_tf.serving.signatures import EXCESS_TOKENS
 from bert_tf.serving.text_module import MaskedLMModule
 
-_SPECIALS = 2  # [CLS] and [SEP]
 _MOST_NATS = 88.0  # e to it is nearly the largest float32
 
 
@@ -40,7 +40,7 @@ def masked_copies(
 ) -> MaskedCopies:
     """Make a copy for each token of the texts, ragged int32 [texts, (tokens)]."""
     lengths = tokens.row_lengths()
-    excess = tf.maximum(lengths - (max_seq_length - _SPECIALS), 0)
+    excess = tf.maximum(lengths - (max_seq_length - SPECIALS_OF_TEXT), 0)
     counts = tf.where(excess > 0, tf.zeros_like(lengths), lengths)
     texts = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
     places = tf.ragged.range(counts).flat_values

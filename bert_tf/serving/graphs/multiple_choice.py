@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
+from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, longest_first_lengths
 from bert_tf.serving.row_batches import BatchRows, TensorRanges, rows_of_ranges
 from bert_tf.serving.signatures import FAR_BELOW
@@ -116,7 +117,7 @@ def choice_rows(
     of_context, left = longest_first_lengths(
         context.lengths,
         tf.add_n([part.lengths for part in parts]),
-        capacity=max_seq_length - 3,
+        capacity=max_seq_length - SPECIALS_OF_PAIR,
     )
     second = []
     for part in parts:

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 import tensorflow as tf
 
+from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR
 from bert_tf.serving.signatures import LOST_TOKENS, ROW_TOKENS
 from bert_tf.serving.text_module import TextModule
-
-_SPECIALS = 3  # [CLS] and two [SEP]
 
 
 class NextSentenceModule(TextModule):
@@ -38,6 +37,6 @@ class NextSentenceModule(TextModule):
         tokens = tf.cast(first.row_lengths() + second.row_lengths(), tf.int32)
         return {
             "predicted_score": tf.nn.softmax(logits, axis=-1)[:, 0],
-            LOST_TOKENS: tokens + _SPECIALS - lengths,
+            LOST_TOKENS: tokens + SPECIALS_OF_PAIR - lengths,
             ROW_TOKENS: lengths,
         }

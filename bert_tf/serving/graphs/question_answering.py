@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.graphs.spans import characters_at_bytes, cut_texts
 from bert_tf.serving.signatures import (
@@ -63,7 +64,7 @@ def context_windows(
     Returns:
         Question, start and length of each window, int32 [windows].
     """
-    capacity = max_seq_length - 3 - question_lengths
+    capacity = max_seq_length - SPECIALS_OF_PAIR - question_lengths
     step = tf.minimum(doc_stride, capacity)
     beyond_first = tf.maximum(context_lengths - capacity, 0)
     counts = 1 + (beyond_first + step - 1) // step

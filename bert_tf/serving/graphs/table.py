@@ -8,11 +8,10 @@ import tensorflow as tf
 
 from bert_tf.config.sections.finetuning import HEAD_TAIL, WINDOWS
 from bert_tf.data.rows.host_rows import OVERLAP, head_length
+from bert_tf.data.text.vocab_file import SPECIALS_OF_TEXT
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs, token_ranges
 from bert_tf.serving.signatures import LOST_TOKENS, ROW_TOKENS
 from bert_tf.serving.text_module import TextModule
-
-_SPECIALS = 2
 
 
 class Sequences(NamedTuple):
@@ -49,7 +48,7 @@ def pack_texts(
     """
     owners = tf.range(tokens.nrows(out_type=tf.int32))
     lengths = tf.cast(tokens.row_lengths(), tf.int32)
-    capacity = max_seq_length - _SPECIALS
+    capacity = max_seq_length - SPECIALS_OF_TEXT
     if method == HEAD_TAIL:
         tokens = _heads_and_tails(tokens, capacity)
     elif method == WINDOWS:
@@ -60,7 +59,7 @@ def pack_texts(
     if method == WINDOWS:
         lost_tokens = tf.zeros_like(lengths)
     else:
-        lost_tokens = lengths + _SPECIALS - tf.cast(word_ids.row_lengths(), tf.int32)
+        lost_tokens = lengths + SPECIALS_OF_TEXT - tf.cast(word_ids.row_lengths(), tf.int32)
     return Sequences(word_ids, type_ids, owners, lost_tokens)
 
 

@@ -10,13 +10,11 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.text.punctuation import punctuation_bounds
-from bert_tf.data.text.vocab_file import CONTINUATION
+from bert_tf.data.text.vocab_file import CONTINUATION, SPECIALS_OF_TEXT
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.graphs.spans import characters_at_bytes, code_points_at_bytes, cut_texts
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.serving.text_module import TextModule, json_text
-
-_SPECIALS = 2  # tokens of a row: [CLS] and [SEP]
 
 
 class EntityTag(NamedTuple):
@@ -59,7 +57,7 @@ def graph_words(
 ) -> GraphWords:
     """Tokenize texts and cut them into windows; see the task's `encode_words`."""
     tokens, starts, ends = tokenizer.tokenize_with_offsets(texts)
-    capacity = max_seq_length - _SPECIALS
+    capacity = max_seq_length - SPECIALS_OF_TEXT
     step = min(stride, capacity)
     lengths = tf.cast(tokens.row_lengths(), tf.int32)
     counts = 1 + (tf.maximum(lengths - capacity, 0) + step - 1) // step
