@@ -46,13 +46,13 @@ def gold_tag_logits(data: TaskData, labels: int) -> Callable[[np.ndarray], dict[
 
 
 def entity_causes(data: TaskData, scheme: str) -> Iterator[Cause]:
-    """Yield why entities that are marked in raw texts cannot be predicted as they are marked.
+    """Yield the reason why entities of raw texts cannot be predicted where they are marked.
 
-    Words of files are no cause: those without a token count nowhere.
+    Rows of words have no such reason: words without a token do not count in any measure.
 
     Args:
         data: the rows.
-        scheme: of the tags.
+        scheme: scheme of the tags.
     """
     source: TaggedTexts = data.source
     if source.has_words:
@@ -61,7 +61,8 @@ def entity_causes(data: TaskData, scheme: str) -> Iterator[Cause]:
     gold = gold_words(source, encoded.words, scheme)
     spans = gold.spans(scheme, {})
     owners = gold.words.owners[spans.first]
-    starts, ends = gold.words.starts[spans.first], gold.words.ends[spans.last - 1]
+    starts = gold.words.starts[spans.first]
+    ends = gold.words.ends[spans.last - 1]
     whole = set(zip(owners.tolist(), starts.tolist(), ends.tolist(), strict=True))
     marks = zip(source.owners.tolist(), source.starts.tolist(), source.ends.tolist(), strict=True)
     yield Cause(

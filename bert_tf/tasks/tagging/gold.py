@@ -1,4 +1,4 @@
-"""Tags of labeled rows on words, see `words`."""
+"""Tags of labeled rows on words; `words` defines these."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def skipped_words(texts: TaggedTexts, skipped: int) -> tuple[str, ...]:
     )
 
 
-# In WNUT-17, most parts of words outside are parts of addresses, and a fifth as many as all words:
-# in full, they take that much of the loss from the words that count.
+# Weight in the loss of further parts of words with the tag O. In WNUT-17, such parts, most of them
+# of # addresses, are a fifth as many as all words. With full weight, they would take that share of
+# the # loss from the words that count.
 _WEIGHT_OF_PARTS_OUTSIDE = 0.1
 
 
@@ -53,8 +54,8 @@ class LearnedTags(NamedTuple):
     Attributes:
         chosen: int64 [n], the words that have a tag.
         tags: their tags.
-        weights: float32 [n], how much they count for the loss.
-        skipped: how many words of the file have no token.
+        weights: float32 [n], their weights in the loss.
+        skipped: number of words of the file without a token.
     """
 
     chosen: np.ndarray
@@ -66,14 +67,14 @@ class LearnedTags(NamedTuple):
 def learned_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> LearnedTags:
     """Return the tags to learn.
 
-    The first of BERT's words in a word of the file has its tag, the others a tag that continues it,
-    so that the model learns whether what is glued to a word belongs to its entity. The first one's
-    is that of HuggingFace's `run_ner.py`, the others' those of its `--label_all_tokens`.
+    A word of the file may be several of BERT's words. The first one gets its tag, as in
+    HuggingFace's `run_ner.py`. The others get a tag that continues it, as with `--label_all_tokens`
+    there, so that the model learns whether characters glued to a word belong to its entity.
 
     Args:
         texts: labeled rows.
         words: all of BERT's words of the texts.
-        scheme: of the tags.
+        scheme: scheme of the tags.
     """
     if not texts.has_words:
         count = len(words.starts)
@@ -84,26 +85,26 @@ def learned_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> LearnedTa
     covered = flat_ranges(first, counts)
     owner = np.repeat(np.arange(len(counts)), counts)
     is_first = covered == first[owner]
-    further = {tag: continuing_tag(tag, scheme) for tag in set(texts.tags)}
-    tags = [
-        texts.tags[word] if begins else further[texts.tags[word]]
-        for word, begins in zip(owner.tolist(), is_first.tolist(), strict=True)
-    ]
+    continuing = {tag: continuing_tag(tag, scheme) for tag in set(texts.tags)}
+    tags = []
+    for word, begins in zip(owner.tolist(), is_first.tolist(), strict=True):
+        tag = texts.tags[word]
+        tags.append(tag if begins else continuing[tag])
     weights = np.ones(len(tags), np.float32)
     weights[~is_first & (np.array(tags, object) == OUTSIDE)] = _WEIGHT_OF_PARTS_OUTSIDE
     return LearnedTags(covered, tags, weights, skipped=int((counts == 0).sum()))
 
 
 def gold_words(texts: TaggedTexts, text_words: TextWords, scheme: str) -> TaggedWords:
-    """Return words to measure predictions by, with their tags.
+    """Return the words with gold tags with which predictions are compared.
 
-    Words of a file are those that have a token. Of texts with entities they are BERT's, joined by
-    the gold tags: an entity has every word that it touches.
+    For rows of words, these are the words that have a token. For texts with entities, they are
+    BERT's words, joined by the gold tags; an entity has every word that it touches.
 
     Args:
         texts: labeled rows.
         text_words: words of predictions, which cover all tokens.
-        scheme: of the tags.
+        scheme: scheme of the tags.
     """
     if texts.has_words:
         marks = texts.words
@@ -117,14 +118,14 @@ def gold_words(texts: TaggedTexts, text_words: TextWords, scheme: str) -> Tagged
 
 
 def _tags_of_entities(texts: TaggedTexts, words: TextWords, scheme: str) -> list[str]:
-    """Return the tag of each word; of two entities that touch a word, the first has it."""
+    """Return the tag of each word; a word that two entities touch belongs to the first."""
     marks = texts.words
     (word_starts, word_ends), (mark_starts, mark_ends) = on_one_axis(
         (words, marks), _lengths(texts)
     )
     first = np.searchsorted(word_ends, mark_starts, side="right")
     last = np.searchsorted(word_starts, mark_ends, side="left")
-    # The word after the last one of all entities before.
+    # For each entity, the word after the last word of all entities before it
     taken = np.maximum.accumulate(np.concatenate([[0], last]))[:-1]
     first = np.maximum(first, taken)
     touches = first < last
@@ -144,8 +145,8 @@ class GoldLabels:
 
     Attributes:
         labels: type of each entity.
-        lines: line of each, counted from 1.
-        rows: row of each, counted from 0.
+        lines: line of each entity, counted from 1.
+        rows: row of each entity, counted from 0.
     """
 
     labels: list[str]
@@ -165,7 +166,7 @@ def gold_labels(texts: TaggedTexts, scheme: str) -> GoldLabels:
 
     Args:
         texts: labeled rows.
-        scheme: of the tags.
+        scheme: scheme of the tags.
     """
     marks = np.arange(len(texts.tags))
     labels = texts.tags

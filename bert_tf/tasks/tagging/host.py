@@ -1,9 +1,9 @@
 """Words of texts in windows, and their tags and entities, in NumPy.
 
-For training data, for evaluation and for engines without TensorFlow. The model tags BERT's words,
-each a token with all that continue it (`##…`); `words` says which of these are a word. One in
-several windows belongs to that with most tokens on its shorter side (google-research/bert
-`_check_is_max_context`).
+Used for training data, for evaluation, and by engines without TensorFlow. The model tags BERT's
+words, each a token with the tokens that continue it (`##…`); `words` joins these to the words of
+rows. A word in several windows belongs to the window with most tokens on the shorter side of the
+word (google-research/bert `_check_is_max_context`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.rows.windows import cut_windows
 from bert_tf.data.text.host_wordpiece import TokenizedTexts, Tokenizer
-from bert_tf.data.text.vocab_file import CONTINUATION
+from bert_tf.data.text.vocab_file import CONTINUATION, SPECIALS_OF_TEXT
 from bert_tf.serving.signatures import PROBABILITY_DIGITS, WORDS_WITHOUT_TOKENS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.explained import Outputs, PlacedRow, Target
@@ -36,19 +36,17 @@ from bert_tf.tasks.tagging.words import (
     tags_of_all,
 )
 
-_SPECIALS = 2  # tokens of a row: [CLS] and [SEP]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WordRows:
     """Texts ready for a model.
 
     Attributes:
-        rows: one per window.
-        texts: int64 [windows], the text of each, ascending.
+        rows: a row per window.
+        texts: int64 [windows], the text of each window, ascending.
         words: BERT's words of the texts.
         windows: int64 [words], the row that predicts each word.
-        positions: int64 [words], of its first token in that row.
+        positions: int64 [words], position of the word's first token in that row.
     """
 
     rows: EncodedRows
@@ -64,23 +62,23 @@ def encode_words(
     """Tokenize texts and cut them into windows.
 
     Args:
-        tokenizer: that of the model.
-        texts: of any length.
-        max_seq_length: tokens of a window at most, [CLS] and [SEP] included.
-        stride: tokens from the begin of a window to that of the next one.
+        tokenizer: tokenizer of the model.
+        texts: texts of any length.
+        max_seq_length: most tokens of a window, [CLS] and [SEP] included.
+        stride: tokens from the start of a window to the start of the next one.
     """
     tokens = tokenizer.tokenize_with_characters(texts)
-    capacity = max_seq_length - _SPECIALS
+    capacity = max_seq_length - SPECIALS_OF_TEXT
     owner, start, length = cut_windows(tokens.lengths, capacity, stride=stride)
+    starts = tokens.offsets[owner] + start  # in the tokens of all texts
     first_tokens, words = _words(tokenizer, tokens)
-    window_of_token = _windows_of_tokens(tokens.offsets[owner] + start, length)
-    windows = window_of_token[first_tokens]
+    windows = _windows_of_tokens(starts, length)[first_tokens]
     return WordRows(
-        rows=_rows(tokenizer, tokens, tokens.offsets[owner] + start, length),
+        rows=_rows(tokenizer, tokens, starts, length),
         texts=owner,
         words=words,
         windows=windows,
-        positions=1 + first_tokens - (tokens.offsets[owner] + start)[windows],
+        positions=1 + first_tokens - starts[windows],  # after [CLS]
     )
 
 
@@ -101,12 +99,14 @@ def _words(tokenizer: Tokenizer, tokens: TokenizedTexts) -> tuple[np.ndarray, Te
 def _windows_of_tokens(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Return the window in which each token has most context, the first of equals.
 
+    The context is the number of tokens on the shorter side.
+
     Args:
-        starts: int64 [windows], the first token of each, in the tokens of all texts end to end.
-        lengths: int64 [windows], tokens of each.
+        starts: int64 [windows], first token of each window, in the tokens of all texts end to end.
+        lengths: int64 [windows], tokens of each window.
 
     Returns:
-        int64 [tokens]. The context is the number of tokens on the shorter side.
+        int64 [tokens].
     """
     windows = np.repeat(np.arange(len(starts)), lengths)
     tokens = flat_ranges(starts, lengths)
@@ -126,7 +126,7 @@ def _rows(
     tokenizer: Tokenizer, tokens: TokenizedTexts, starts: np.ndarray, lengths: np.ndarray
 ) -> EncodedRows:
     """Return the windows between [CLS] and [SEP]."""
-    offsets = offsets_of(lengths + _SPECIALS)
+    offsets = offsets_of(lengths + SPECIALS_OF_TEXT)
     ids = between_specials(tokens.ids[flat_ranges(starts, lengths)], offsets, tokenizer)
     return EncodedRows(ids=ids, offsets=offsets, second_starts=np.diff(offsets).astype(np.int32))
 
@@ -178,9 +178,10 @@ class TaggingHost(HostTask):
         kept = outputs["logits"][:, : self.max_seq_length]
         shape = (len(kept), self.max_seq_length)
         above = kept - kept.max(axis=-1, keepdims=True)
-        tags, probabilities = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+        tags = np.zeros(shape, np.int32)
         tags[:, : kept.shape[1]] = kept.argmax(axis=-1)
         # The most likely tag's logit is 0 here, so its softmax is 1 over the sum.
+        probabilities = np.zeros(shape, np.float32)
         probabilities[:, : kept.shape[1]] = 1.0 / np.exp(above).sum(axis=-1)
         return {"tags": tags, "probabilities": probabilities}
 
@@ -201,13 +202,13 @@ class TaggingHost(HostTask):
 def prediction_columns(texts: Sequence[str], words: TaggedWords, scheme: str) -> dict[str, Any]:
     """Return entities, words with their tags, and the mean score of the words of each text.
 
-    Entities have `start` and `end` (characters), `label`, `text` and `score`, the mean of their
-    words; words have `start`, `end`, `tag` and `score`. The mean of no words is 0.
+    Entities have `start` and `end` (characters), `label`, `text` and `score`, the mean score of
+    their words. Words have `start`, `end`, `tag` and `score`. The mean score of no words is 0.
 
     Args:
         texts: texts [rows].
         words: their words with predicted tags.
-        scheme: of the tags.
+        scheme: scheme of the tags.
     """
     numbers: dict[str, int] = {}
     spans = words.spans(scheme, numbers)
@@ -230,9 +231,9 @@ def span_rows(words: TextWords, spans: Spans, names: Sequence[str]) -> list[list
     """Return the entities of each text with their characters and labels.
 
     Args:
-        words: of the texts.
+        words: words of the texts.
         spans: entities, in words.
-        names: label of each kind.
+        names: label of each kind of entity.
     """
     rows: list[list[dict[str, Any]]] = [[] for _ in range(len(words.offsets) - 1)]
     owners = np.searchsorted(words.offsets, spans.first, side="right") - 1
@@ -258,16 +259,18 @@ def _entities(
 def columns_by_words(
     words: TextWords, texts: Sequence[str], predicted: Mapping[str, Iterable[Any]], scheme: str
 ) -> dict[str, Any]:
-    """Return the predictions for rows of words, made of those for their texts.
-
-    These are the columns of `prediction_columns`, of the row's own words that have a token,
-    `predicted_token_tags`, a tag for every word of a row, and how many of these have no token.
+    """Turn predictions for the texts of rows of words into predictions for these words.
 
     Args:
         words: the words of the rows, joined by blanks to `texts`.
         texts: texts [rows].
         predicted: outputs for the texts by name.
-        scheme: of the tags.
+        scheme: scheme of the tags.
+
+    Returns:
+        The columns of `prediction_columns` for the row's own words that have a token;
+        `predicted_token_tags`, a tag for every word of a row; and the number of words without a
+        token.
     """
     counts, tagged = given_words(words, texts, predicted_words(predicted))
     tags = tags_of_all(tagged, counts, scheme)

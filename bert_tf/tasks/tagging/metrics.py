@@ -1,15 +1,15 @@
 """Precision, recall and F1 of entities, equal to those of seqeval, and accuracy of words, 0 to 1.
 
-An entity is right if its type, first and last word are (conlleval.pl of CoNLL-2000, Tjong Kim Sang
-and Buchholz 2000). Quotients by 0 are 0. Words are those of `words`; they are compared by their
-characters, so that metrics follow from the entities and tags of `predictions.jsonl`.
+An entity is right if its type, its first and its last word are (conlleval.pl of CoNLL-2000, Tjong
+Kim Sang and Buchholz 2000). Quotients by 0 are 0. `words` defines the words. They are compared by
+their characters, so that metrics follow from the entities and tags of `predictions.jsonl`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,8 @@ class TaggingScores:
     """Measures tagged words of the same texts; without a scheme, each word but O is an entity.
 
     Args:
-        gold, predicted: the words may differ, as far as those of raw texts depend on their tags.
-        scheme: of the tags.
+        gold, predicted: tagged words. The words of raw texts may differ, since they depend on tags.
+        scheme: scheme of the tags.
     """
 
     def __init__(self, gold: TaggedWords, predicted: TaggedWords, scheme: str):
@@ -47,7 +47,7 @@ class TaggingScores:
                 _entities(predicted, scheme, numbers, is_strict=True),
                 len(numbers),
             )
-            self._strict_f1 = _measures(*(counts.sum() for counts in strict))["f1"]
+            self._strict_f1 = _measures(strict.totals())["f1"]
         tags: dict[str, int] = {}
         self._tags = _tags(gold, tags), _tags(predicted, tags)
         self._num_tags = len(tags)
@@ -62,26 +62,31 @@ class TaggingScores:
         - `accuracy`, the fraction of words with the right tag
         - with a scheme `strict_f1`, of the entities that seqeval's strict mode finds
         """
-        metrics = {**_entity_metrics(*self._counts), "accuracy": self._accuracy}
-        return metrics if self._strict_f1 is None else {**metrics, "strict_f1": self._strict_f1}
+        metrics = {**_entity_metrics(self._counts), "accuracy": self._accuracy}
+        if self._strict_f1 is not None:
+            metrics["strict_f1"] = self._strict_f1
+        return metrics
 
     def errors(self, texts: int) -> dict[str, float]:
         """Return standard errors of metrics, with the texts as rows.
 
-        Entities of one text are no independent rows: they are right or wrong together.
+        Entities of a text are not independent of each other, but right or wrong together.
 
         Args:
-            texts: how many texts there are.
+            texts: number of texts.
         """
+
+        def entity_metrics(*counts_by_text: np.ndarray) -> dict[str, float]:
+            return _entity_metrics(_Counts(*(counts.sum(axis=0) for counts in counts_by_text)))
+
+        def accuracy(hits: np.ndarray, words: np.ndarray) -> dict[str, float]:
+            return {"accuracy": float(quotient(hits.sum(), words.sum()))}
+
         kinds = len(self._numbers)
         by_text = _counts(self._gold, self._predicted, kinds, texts=texts)
-        errors = jackknife_errors(
-            lambda *each: _entity_metrics(*(counts.sum(axis=0) for counts in each)), *by_text
-        )
         hits, _, words = _counts(*self._tags, self._num_tags, texts=texts)
-        return errors | jackknife_errors(
-            lambda hits, words: {"accuracy": float(quotient(hits.sum(), words.sum()))}, hits, words
-        )
+        errors = jackknife_errors(entity_metrics, *by_text)
+        return errors | jackknife_errors(accuracy, hits, words)
 
     def offset_f1(self, marks: TextWords, kinds: Sequence[str]) -> float:
         """Return the F1 of predicted entities by the characters that the file marks.
@@ -96,7 +101,7 @@ class TaggingScores:
         starts, ends = _places(marks)
         gold = Spans(starts, ends, np.array(codes, np.int32))
         counts = _counts(gold, self._predicted, len(numbers))
-        return _measures(*(each.sum() for each in counts))["f1"]
+        return _measures(counts.totals())["f1"]
 
     def report(self) -> TaskReport:
         names = sorted(self._numbers)
@@ -107,11 +112,11 @@ class TaggingScores:
         return TaskReport(details=details, lines=tuple(measures.lines()))
 
 
-_TEXT_BITS = 32  # of a place: the text of a word above, its character below
+_TEXT_BITS = 32  # of a place: the bits above have the text of a word, those below its character
 
 
 def _places(words: TextWords) -> tuple[np.ndarray, np.ndarray]:
-    """Return the words' first and last characters as places of their own, int64 [words]."""
+    """Return starts and ends of words as numbers that differ between texts, int64 [words] each."""
     texts = words.owners << _TEXT_BITS
     return texts + words.starts, texts + words.ends
 
@@ -119,7 +124,7 @@ def _places(words: TextWords) -> tuple[np.ndarray, np.ndarray]:
 def _entities(
     tagged: TaggedWords, scheme: str, numbers: dict[str, int], *, is_strict: bool = False
 ) -> Spans:
-    """Return entities by places; new types are added to `numbers`."""
+    """Return entities by their `_places`; new types are added to `numbers`."""
     codes = code_tags(tagged.tags, scheme, numbers)
     offsets = tagged.words.offsets
     spans = strict_spans(codes, offsets, scheme) if is_strict else entity_spans(codes, offsets)
@@ -128,23 +133,36 @@ def _entities(
 
 
 def _tags(words: TaggedWords, numbers: dict[str, int]) -> Spans:
-    """Return words by places, their tags as types."""
+    """Return words by their `_places`, with their tags as types."""
     codes = [numbers.setdefault(tag, len(numbers)) for tag in words.tags]
     return Spans(*_places(words.words), np.array(codes, np.int32))
 
 
-def _counts(
-    gold: Spans, predicted: Spans, kinds: int, *, texts: int | None = None
-) -> tuple[np.ndarray, ...]:
+class _Counts(NamedTuple):
+    """Numbers of entities, int64 [kinds] or [texts, kinds] each.
+
+    Attributes:
+        right: predicted entities that the data have.
+        predicted: entities of the predictions.
+        gold: entities of the data.
+    """
+
+    right: np.ndarray
+    predicted: np.ndarray
+    gold: np.ndarray
+
+    def totals(self) -> _Counts:
+        """Return the sums over all types."""
+        return _Counts(self.right.sum(), self.predicted.sum(), self.gold.sum())
+
+
+def _counts(gold: Spans, predicted: Spans, kinds: int, *, texts: int | None = None) -> _Counts:
     """Count entities that are right, predicted, and in the data.
 
     Args:
         gold, predicted: entities in order, by places, see `_places`.
         kinds: number of types.
-        texts: number of texts, to count by text.
-
-    Returns:
-        Three arrays, int64 [kinds] or [texts, kinds].
+        texts: number of texts, to count by text; None counts those of all texts together.
     """
     # Entities of a text do not overlap, so at most one in the data begins at a place.
     place = np.searchsorted(gold.first, predicted.first)
@@ -155,28 +173,30 @@ def _counts(
         & (gold.last[place] == predicted.last[is_right])
         & (gold.kinds[place] == predicted.kinds[is_right])
     )
-    right = Spans(*(each[is_right] for each in predicted))
-    if texts is None:
-        return tuple(
-            np.bincount(of.kinds.astype(np.int64), minlength=kinds)
-            for of in (right, predicted, gold)
-        )
-    # A number for each pair of a text and a type, counted in one pass.
-    cells = ((of.first >> _TEXT_BITS) * kinds + of.kinds for of in (right, predicted, gold))
-    return tuple(np.bincount(each, minlength=texts * kinds).reshape(texts, kinds) for each in cells)
+    right = Spans(*(column[is_right] for column in predicted))
+
+    def count(entities: Spans) -> np.ndarray:
+        if texts is None:
+            return np.bincount(entities.kinds.astype(np.int64), minlength=kinds)
+        # A number for each pair of a text and a type, counted in one pass.
+        pairs = (entities.first >> _TEXT_BITS) * kinds + entities.kinds
+        return np.bincount(pairs, minlength=texts * kinds).reshape(texts, kinds)
+
+    return _Counts(count(right), count(predicted), count(gold))
 
 
-def _entity_metrics(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
+def _entity_metrics(counts: _Counts) -> dict[str, float]:
     """Compute F1, precision and recall of all entities, and the mean F1, from int [kinds]."""
     # Types that neither the data nor the predictions have do not count.
+    right, predicted, gold = counts
     f1 = quotient(2 * right, predicted + gold)[predicted + gold > 0]
-    return {
-        **_measures(right.sum(), predicted.sum(), gold.sum()),
-        "macro_f1": float(f1.mean()) if len(f1) else 0.0,
-    }
+    macro_f1 = float(f1.mean()) if len(f1) else 0.0
+    return {**_measures(counts.totals()), "macro_f1": macro_f1}
 
 
-def _measures(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
+def _measures(totals: _Counts) -> dict[str, float]:
+    """Compute F1, precision and recall from three numbers."""
+    right, predicted, gold = totals
     return {
         "f1": float(quotient(2 * right, predicted + gold)),
         "precision": float(quotient(right, predicted)),
@@ -192,7 +212,7 @@ def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str)
     Args:
         source: labeled rows.
         predicted: outputs by name, [rows].
-        scheme: of the tags.
+        scheme: scheme of the tags.
     """
     if source.has_words:
         predicted = columns_by_words(source.words, source.texts, predicted, scheme)

@@ -64,7 +64,7 @@ class TaggingConfig(FinetuneConfig):
 
     @property
     def needed_columns(self) -> dict[str, str]:
-        """Leave out the text's, which may be that of rows to score."""
+        """Leave out the column of the text, which may be that of rows to score."""
         keys = super().needed_columns
         return {column: key for column, key in keys.items() if key != "text_column"}
 
@@ -78,10 +78,10 @@ class TaggingConfig(FinetuneConfig):
 
 
 def _have_as_many_words(text: ColumnSketch, tags: ColumnSketch) -> bool:
-    """Whether a column of texts has as many words as one of tags, with blanks between them.
+    """Whether a column of texts has as many words as a column of tags, separated by blanks.
 
-    Counts of all rows suffice for a guess: reading compares words and tags in each row, and
-    rejects those where they differ. With as many cells, equal means are equal sums.
+    Sums over all rows suffice for a guess: the reader compares words and tags in each row, and
+    rejects rows where their numbers differ. Equal means over as many cells are equal sums.
     """
     return text.filled == tags.filled and text.words == tags.words
 
@@ -99,7 +99,7 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
             "entities_column", names=LISTED_ENTITIES, fits=lambda each: each.kind == "list"
         )
     text = table.find("text_column", names=_TEXT, taken=(entities,))
-    columns = {each.name: each for each in table.columns}
+    columns = {column.name: column for column in table.columns}
     text_has_words = text in columns and columns[str(text)].kind == "list"
     if tokens is None and text_has_words:
         tokens = text

@@ -1,4 +1,4 @@
-"""The sections of a page on entities: which are missed, mistaken or made up, and where."""
+"""The sections of a page on entities: missed, mistaken and made-up ones, and where they are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
     from bert_tf.tasks.tagging.task import TaggingTask
 
-_MATRIX_TYPES = 20
+_MATRIX_TYPES = 20  # more types make a list instead of a matrix
 _NOTHING = "nothing"
 _RIGHT = "right"
 _NOT_FOUND = "not found"
@@ -53,43 +53,46 @@ class Span(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Judged:
-    """An entity of the data, its prediction, or both; None where there is none of them."""
+    """An entity of the data, a prediction, or both together."""
 
     row: int
     kind: str  # a key of `_KINDS`
-    gold: Span | None
-    found: Span | None
+    gold: Span | None  # None if there is only a prediction
+    predicted: Span | None  # None if nothing is predicted there
 
 
 def judge_entities(gold: Sequence[set[Span]], predicted_spans: Sequence[set[Span]]) -> list[Judged]:
-    """Match entities of the data with predictions; the sets are those of the rows.
+    """Match entities of the data with predictions; both are sets [rows].
 
-    An entity that is not predicted exactly goes with the prediction that overlaps with it most, the
-    first among equals. Predictions without such an entity stand where no entity is.
+    An entity that is not predicted exactly is matched with the wrong prediction that overlaps with
+    it most, the first among equals. Predictions without a match are made up.
     """
     judged = []
-    for row, (of_row, others) in enumerate(zip(gold, predicted_spans, strict=True)):
-        right = of_row & others
-        judged += [Judged(row=row, kind=_RIGHT, gold=span, found=span) for span in sorted(right)]
-        added = others - of_row
+    for row, (of_data, predicted) in enumerate(zip(gold, predicted_spans, strict=True)):
+        judged += [
+            Judged(row=row, kind=_RIGHT, gold=span, predicted=span)
+            for span in sorted(of_data & predicted)
+        ]
+        added = predicted - of_data
         explained = set()
-        for span in sorted(of_row - others):
+        for span in sorted(of_data - predicted):
             rival = _rival(span, added)
             if rival is None:
-                judged.append(Judged(row=row, kind=_NOT_FOUND, gold=span, found=None))
+                judged.append(Judged(row=row, kind=_NOT_FOUND, gold=span, predicted=None))
                 continue
             explained.add(rival)
             has_same_place = rival[:2] == span[:2]
             kind = _OTHER_TYPE if has_same_place else _OTHER_BOUNDS
-            judged.append(Judged(row=row, kind=kind, gold=span, found=rival))
+            judged.append(Judged(row=row, kind=kind, gold=span, predicted=rival))
         judged += [
-            Judged(row=row, kind=_MADE_UP, gold=None, found=span)
+            Judged(row=row, kind=_MADE_UP, gold=None, predicted=span)
             for span in sorted(added - explained)
         ]
     return judged
 
 
 def _rival(span: Span, others: set[Span]) -> Span | None:
+    """Return the prediction that overlaps most with an entity; None if none does."""
     overlaps = [
         (min(span.end, other.end) - max(span.start, other.start), -other.start, other)
         for other in others
@@ -103,18 +106,15 @@ def sections(
 ) -> Iterator[Section]:
     """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
     yield label_section(results.report.details, counted="entities")
-    gold, spans = (
-        [_spans(row[name]) for row in results.predictions]
-        for name in ("entities", "predicted_entities")
-    )
+    gold = [_spans(row["entities"]) for row in results.predictions]
+    spans = [_spans(row["predicted_entities"]) for row in results.predictions]
     judged = judge_entities(gold, spans)
     yield from _error_kinds(judged)
     yield from _confusions(judged)
     yield from _by_words(judged, source.texts)
     yield from _hard_texts(judged, source.texts)
-    errors = np.bincount(
-        [each.row for each in judged if each.kind != _RIGHT], minlength=len(source.texts)
-    )
+    wrong_rows = [each.row for each in judged if each.kind != _RIGHT]
+    errors = np.bincount(wrong_rows, minlength=len(source.texts))
     texts = {"text": source.texts}
     yield table_by_length(
         texts,
@@ -150,7 +150,7 @@ def _spans(entities: Sequence[Mapping[str, Any]]) -> set[Span]:
 
 
 def _error_kinds(judged: Sequence[Judged]) -> Iterator[TableSection]:
-    """Count entities by what became of them; nothing if there is no entity at all."""
+    """Count entities by kind of error; yield nothing if there are no entities at all."""
     counts = Counter(each.kind for each in judged)
     if not counts:
         return
@@ -172,7 +172,7 @@ def _confusions(judged: Sequence[Judged]) -> Iterator[Section]:
     pairs = Counter(
         (
             _NOTHING if each.gold is None else each.gold.label,
-            _NOTHING if each.found is None else each.found.label,
+            _NOTHING if each.predicted is None else each.predicted.label,
         )
         for each in judged
     )
@@ -199,7 +199,7 @@ def _confusions(judged: Sequence[Judged]) -> Iterator[Section]:
 
 
 def _by_words(judged: Sequence[Judged], texts: Sequence[str]) -> Iterator[TableSection]:
-    """Tabulate the share of entities that is found, by their number of words."""
+    """Tabulate the share of entities that are found, by their number of words."""
     of_data = [(each, each.gold) for each in judged if each.gold is not None]
     if not of_data:
         return
@@ -224,7 +224,7 @@ def _hard_texts(judged: Sequence[Judged], texts: Sequence[str]) -> Iterator[Tabl
     number: Counter[str] = Counter()
     kinds: dict[str, Counter[str]] = {}
     for each in judged:
-        span = each.found if each.gold is None else each.gold
+        span = each.predicted if each.gold is None else each.gold
         assert span is not None
         text = texts[each.row][span.start : span.end].casefold()
         number[text] += 1

@@ -1,4 +1,4 @@
-"""Forms of rows of tagged text, and the columns of a table that make each."""
+"""Forms of rows of tagged text, and the columns of a table that make them up."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bert_tf.base.errors import Fault
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.formats.conll import ConllSentence
 from bert_tf.data.tables.value_forms import PIECE
+from bert_tf.data.text.vocab_file import CONTINUATION
 from bert_tf.tasks.base.host_task import kept_if_set
 
 
@@ -21,8 +22,9 @@ class TagColumns:
     """Names of the columns of a table: of words with tags, or of a text with entities.
 
     Attributes:
-        tokens, tags: in CoNLL files column numbers; None for the usual ones.
-        sentence: tells the sentences apart if each row is a word; None if unknown.
+        text, entities: columns of a text and of the list of its entities.
+        tokens, tags: columns of words and of tags, in CoNLL files numbers; None for the usual ones.
+        sentence: column that tells sentences apart if each row is a word; None if unknown.
     """
 
     text: str
@@ -40,12 +42,13 @@ class TaggedText:
     order, that share no character.
 
     Attributes:
-        line: of the file, counted from 1.
+        line: line of the file, counted from 1.
+        text: the text.
         has_words: whether the marks are words.
         starts, ends: characters of each mark; the end is exclusive.
-        tags: of each mark.
-        lines: of each mark.
-        fault: why the row cannot be used, the reason and the detail.
+        tags: tag or label of each mark.
+        lines: line of each mark.
+        fault: reason and detail why the row cannot be used; None if it can.
     """
 
     line: int
@@ -66,8 +69,9 @@ def row_of_words(line: int, words: list[str], tags: list[str], lines: list[int])
     """Make a row of words, joined by blanks to its text.
 
     Args:
-        line: where the row starts.
-        words, tags, lines: of each word.
+        line: first line of the row.
+        words: the words.
+        tags, lines: tag and line of each word.
     """
     lengths = np.array([len(word) for word in words], np.int64)
     starts = offsets_of(lengths + 1)[:-1]
@@ -86,8 +90,9 @@ class TableForm(TagColumns):
     """Columns of words with tags, or of texts with entities.
 
     Attributes:
-        sentence: tells the sentences apart if each row is a word.
-        document: the same, of the documents in which sentences are counted; None without any.
+        sentence: column that tells sentences apart if each row is a word.
+        document: column that tells documents apart if sentences are counted in each; None for none.
+        has_words: whether rows are words with tags.
         ends_at_blank_lines: whether each row is a word, and blank lines end sentences.
     """
 
@@ -115,7 +120,7 @@ _MARKERS = frozenset(("[CLS]", "[SEP]", "[PAD]"))  # of BERT's input
 # tokenizers, or a hash tag, has some.
 _FEWEST_PIECES = 3
 _PIECES = 0.01
-_FIRST_PIECES = 0.05  # of the pieces, at most, begin a row, where a long text was cut
+_FIRST_PIECES = 0.05  # at most this share of the pieces begins a row, where a long text was cut
 
 
 def with_whole_words(
@@ -123,20 +128,21 @@ def with_whole_words(
 ) -> list[TaggedText]:
     """Join the pieces of WordPiece that a file has in place of words; `anna ##na` is `annana`.
 
-    A word has the tag of its first piece, as BERT does it; the others mostly have one of their own,
-    such as X, which no entity has. Files without pieces stay as they are.
+    A word gets the tag of its first piece, as in BERT. Other pieces mostly have a tag without
+    meaning, such as X. Files without pieces stay as they are.
 
     Args:
         path: the file, for the message.
-        rows: at least one; all have words, or none has.
+        rows: at least one; all of them have words, or none of them.
         console: receives a note on pieces; None for none.
     """
     if not rows[0].has_words:
         return rows
     words_of_rows = [row.words() for row in rows]
     words = sum(map(len, words_of_rows))
-    firsts = sum(PIECE.fullmatch(words[0]) is not None for words in words_of_rows if words)
-    pieces = sum(PIECE.fullmatch(word) is not None for words in words_of_rows for word in words)
+    is_piece = [[PIECE.fullmatch(word) is not None for word in row] for row in words_of_rows]
+    pieces = sum(map(sum, is_piece))
+    firsts = sum(row[0] for row in is_piece if row)
     if pieces < max(_FEWEST_PIECES, _PIECES * words) or firsts > _FIRST_PIECES * pieces:
         return rows
     if console is not None:
@@ -148,13 +154,14 @@ def with_whole_words(
 
 
 def _joined(row: TaggedText, pieces: list[str]) -> TaggedText:
+    """Join the pieces of a row, and leave out the special tokens of BERT's input."""
     words: list[str] = []
     kept: list[int] = []
     for place, piece in enumerate(pieces):
         if piece in _MARKERS:
             continue
         if kept and PIECE.fullmatch(piece):
-            words[-1] += piece[2:]
+            words[-1] += piece.removeprefix(CONTINUATION)
         else:
             words.append(piece)
             kept.append(place)

@@ -1,6 +1,6 @@
 """Rows of tagged text in files.
 
-| file | read as |
+| file | content |
 |---|---|
 | CoNLL columns | a word and its tag per line |
 | a table with the columns `tokens` and `tags` | lists of words and of tags |
@@ -45,8 +45,8 @@ from bert_tf.tasks.tagging.row_forms import (
 )
 from bert_tf.tasks.tagging.word_rows import sentences_of_rows, with_sentences
 
-# Of doccano, Label Studio (a list of one), Prodigy, spaCy, Rasa and UIMA, and what transformers
-# predicts.
+# Keys of entities of doccano, Label Studio (where the label is a list of one), Prodigy, spaCy,
+# Rasa, # UIMA, and of the predictions of transformers
 _STARTS = ("start", "start_offset", "startOffset", "start_char", "begin")
 _ENDS = ("end", "end_offset", "endOffset", "end_char")
 _LABELS = (
@@ -55,34 +55,33 @@ _LABELS = (
 )
 _TAGS = "tags"
 _SPANS = "spans"  # Prodigy's entities
+_MOST_DIGITS = 18  # of an offset written as text
 
 
 class _Unusable(Exception):
-    """A row cannot be used; the arguments are its `Fault`."""
+    """A row cannot be used; the arguments are reason and detail."""
 
 
 def _entities_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText:
-    """Read a text with its entities: a list, its text in JSON or Python, or nothing for none."""
+    """Read a text with its entities: a list, the text of a list in JSON or Python, or nothing."""
     fault = annotation_fault(row, ())
     fault = fault or cell_fault(row, form.text, kind="text", allow_empty=False)
     if fault:
         raise _Unusable(*fault)
     text = row[form.text]
-    listed = row.get(form.entities)
-    if isinstance(listed, str):
-        listed = value_in_text(listed) if listed.strip() else []
-    if isinstance(listed, dict) and listed:
-        columns = list(listed.values())
-        if all(isinstance(each, list) and len(each) == len(columns[0]) for each in columns):
-            entities = zip(*columns, strict=True)  # as `datasets` stores a list of objects
-            listed = [dict(zip(listed, entity, strict=True)) for entity in entities]
-    if not isinstance(listed, list | None):
-        raise _Unusable(f"column {form.entities!r} is not a list of entities", shortened(listed))
-    spans = sorted({_span(item, text) for item in listed or ()})
-    for one, other in itertools.pairwise(spans):
-        (_, end, _), (start, _, _) = one, other
-        if end > start:
-            raise _Unusable("entities overlap", f"{one} and {other}")
+    entities = row.get(form.entities)
+    if isinstance(entities, str):
+        entities = value_in_text(entities) if entities.strip() else []
+    if isinstance(entities, dict) and entities:
+        entities = _objects(entities)
+    if not isinstance(entities, list | None):
+        raise _Unusable(f"column {form.entities!r} is not a list of entities", shortened(entities))
+    spans = sorted({_span(item, text) for item in entities or ()})
+    for span, next_span in itertools.pairwise(spans):
+        _, end, _ = span
+        next_start, _, _ = next_span
+        if end > next_start:
+            raise _Unusable("entities overlap", f"{span} and {next_span}")
     return TaggedText(
         line=line,
         text=text,
@@ -94,20 +93,29 @@ def _entities_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText
     )
 
 
+def _objects(columns: dict[Any, Any]) -> Any:
+    """Return the objects that `datasets` stores as an object of lists; another object as it is."""
+    lists = list(columns.values())
+    for values in lists:
+        if not isinstance(values, list) or len(values) != len(lists[0]):
+            return columns
+    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
+
+
 def _span(item: Any, text: str) -> tuple[int, int, str]:
     """Return start, end and label of an entity in a text."""
     start = end = label = expected = None
     if isinstance(item, dict):
-        start, end, label = (
-            next((item[name] for name in names if item.get(name) is not None), None)
-            for names in (_STARTS, _ENDS, _LABELS)
-        )
+        start = _first_value(item, _STARTS)
+        end = _first_value(item, _ENDS)
+        label = _first_value(item, _LABELS)
         expected = item.get("text")
     elif isinstance(item, list | tuple) and len(item) == 3:
         start, end, label = item
     if isinstance(label, list) and len(label) == 1:
         label = label[0]
-    start, end = _place(start), _place(end)
+    start = _place(start)
+    end = _place(end)
     if start is None or end is None or not isinstance(label, str) or not label.strip():
         raise _Unusable("entity is not {start, end, label}", shortened(item))
     fault = _place_fault(text, start, end, expected)
@@ -120,18 +128,24 @@ def _span(item: Any, text: str) -> tuple[int, int, str]:
     return *_without_blanks(text, start, end), label
 
 
+def _first_value(item: dict[str, Any], names: Iterable[str]) -> Any:
+    """Return the value of the first key that has one; None if none has."""
+    return next((item[name] for name in names if item.get(name) is not None), None)
+
+
 def _without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the place of an entity without the blanks around it, if whole words are left.
 
-    Other blanks are a sign of offsets that count something else than characters.
+    Blanks around a part of a word are a sign of offsets that do not count characters.
     """
     inner = text[start:end]
-    first, last = end - len(inner.lstrip()), start + len(inner.rstrip())
+    first = end - len(inner.lstrip())
+    last = start + len(inner.rstrip())
     return (first, last) if _is_of_words(text, first, last) else (start, end)
 
 
 def _place_fault(text: str, start: int, end: int, expected: Any) -> tuple[str, str] | None:
-    """Return why an entity cannot be where offsets say, and the texts that differ, if any do."""
+    """Return reason and detail if an entity cannot be at its offsets; None if it can."""
     if not 0 <= start < end <= len(text) or not text[start:end].strip():
         return "entity covers no text", ""
     if expected not in (None, text[start:end]):
@@ -139,23 +153,25 @@ def _place_fault(text: str, start: int, end: int, expected: Any) -> tuple[str, s
     return None
 
 
-# Units of offsets in other languages: JavaScript, Java and C# the first, Go and Rust the second.
+# Units of offsets in other languages, their encodings, and the bytes of a unit: JavaScript, Java
+# and # C# have the first, Go and Rust the second.
 _UNITS = (("UTF-16 units", "utf-16-le", 2), ("bytes of UTF-8", "utf-8", 1))
 
 
 def _other_unit(text: str, start: int, end: int, expected: Any) -> str | None:
-    """Return the unit in which offsets cover whole words, or the expected text; None if none."""
+    """Return the unit by which offsets cover whole words, or the expected text; else None."""
     for name, encoding, size in _UNITS:
-        parts = text.encode(encoding, "surrogatepass")
-        stops = (size * start, size * end)
-        if not 0 <= stops[0] < stops[1] <= len(parts):
+        encoded = text.encode(encoding, "surrogatepass")
+        if not 0 <= start < end or size * end > len(encoded):
             continue
         try:
-            first, last = (len(parts[:stop].decode(encoding)) for stop in stops)
-        except UnicodeDecodeError:  # inside of a character
+            first = len(encoded[: size * start].decode(encoding))
+            last = len(encoded[: size * end].decode(encoding))
+        except UnicodeDecodeError:  # inside a character
             continue
-        inside = text[first:last]
-        if inside == expected if expected is not None else _is_of_words(text, first, last):
+        if expected is None and _is_of_words(text, first, last):
+            return name
+        if expected is not None and text[first:last] == expected:
             return name
     return None
 
@@ -165,16 +181,17 @@ def _is_of_words(text: str, start: int, end: int) -> bool:
 
 
 def _place(value: Any) -> int | None:
-    """Return a whole number, also of a float or a text; None of anything else."""
-    if isinstance(value, str) and value.strip().isdecimal():
-        return int(value)
+    """Return a whole number, which may be written as float or text; None for other values."""
+    if isinstance(value, str):
+        digits = value.strip()
+        return int(digits) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if type(value) is int else None
 
 
 def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> TableForm:
-    """Find the form of a table by the named columns, which win, and by its first rows.
+    """Find the form of a table by the columns that options name, then by its first rows.
 
     Args:
         path: the table, for messages.
@@ -247,14 +264,14 @@ def read_tagged_rows(
     console: Console | None,
     places: Places,
 ) -> Iterator[TaggedText]:
-    """Yield the rows of a file, CoNLL by the ending of its name, usable or not.
+    """Yield the rows of a file, usable or not; it is CoNLL by its extension, or else a table.
 
     Args:
         path: the file.
         columns: names of its columns.
         dialect: how it is written.
-        console: receives how the rows are read; None for none.
-        places: gets those of the rows.
+        console: receives notes on how the rows are read; None for none.
+        places: filled with the places of the rows.
 
     Raises:
         InputError, UsageError: see `read_tagged_texts`.
@@ -299,16 +316,18 @@ def _table_rows(
     blocks = read_table_blocks(
         path, dialect=dialect, not_ids=set(filter(None, named)), console=console
     )
-    begin: list[TableBlock] = []  # rejects up to the first row that says which columns there are
+    # Blocks up to the first with a usable row, which shows the columns; before it are only rejects.
+    first_blocks: list[TableBlock] = []
+    form = None
     for block in blocks:
-        begin.append(block)
+        first_blocks.append(block)
         if block.columns:
+            form = table_form(path, columns, block)
             break
-    form = table_form(path, columns, begin[-1]) if begin and begin[-1].columns else None
     has_word_rows = form is not None and form.has_word_rows
-    # A column that is found by its values names words there, not sentences.
+    # Where each row is a word, an id column that is found by its values does not name sentences.
     has_ids = dialect.id_column is not None or not has_word_rows
-    blocks = _noting_places(itertools.chain(begin, blocks), places, has_ids=has_ids)
+    blocks = _noting_places(itertools.chain(first_blocks, blocks), places, has_ids=has_ids)
     if form is not None and has_word_rows:
         yield from sentences_of_rows(path, blocks, form, console, places)
         return
@@ -335,25 +354,29 @@ def _noting_places(
 
 
 def _words_row(row: dict[str, Any], line: int, form: TableForm) -> TaggedText:
-    lists = []
-    for name in (form.tokens, form.tags):
-        values = row.get(name)
-        if values is None:
-            raise _Unusable(column_is_empty(name), "")
-        listed = words_of(_whole_numbers(values) if name == form.tags else values)
-        if listed is None:
-            raise _Unusable(column_is_not_words(name), shortened(values))
-        lists.append(listed)
-    words, labels = lists
-    if len(words) != len(labels):
-        counts = f"{len(words)} words, {len(labels)} tags"
+    """Read a list of words with its list of tags."""
+    words = _list_of_words(row, form.tokens)
+    tags = _list_of_words(row, form.tags, are_tags=True)
+    if len(words) != len(tags):
+        counts = f"{len(words)} words, {len(tags)} tags"
         raise _Unusable("tags are not as many as words", counts)
-    return row_of_words(line, words, labels, [line] * len(words))
+    return row_of_words(line, words, tags, [line] * len(words))
+
+
+def _list_of_words(row: dict[str, Any], column: str, *, are_tags: bool = False) -> list[str]:
+    """Return the words or tags in a column of a row; raise `_Unusable` if it has no list."""
+    value = row.get(column)
+    if value is None:
+        raise _Unusable(column_is_empty(column), "")
+    words = words_of(_whole_numbers(value) if are_tags else value)
+    if words is None:
+        raise _Unusable(column_is_not_words(column), shortened(value))
+    return words
 
 
 def _whole_numbers(tags: Any) -> Any:
     """Parse a list of tags, with whole numbers for floats of NumPy's columns: `(1.0, 0.0)`."""
-    listed = list_in_text(tags) if isinstance(tags, str) else tags
-    if not isinstance(listed, list):
+    values = list_in_text(tags) if isinstance(tags, str) else tags
+    if not isinstance(values, list):
         return tags
-    return [int(tag) if isinstance(tag, float) and tag.is_integer() else tag for tag in listed]
+    return [int(tag) if isinstance(tag, float) and tag.is_integer() else tag for tag in values]

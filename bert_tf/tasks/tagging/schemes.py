@@ -1,8 +1,8 @@
 """Tags of words as entities and back, in the schemes BIO (IOB2), BILOU and IOBES.
 
-A tag is a prefix and a type: `B-PER` begins a person, `I-PER` goes on inside, `L-` (BILOU) or `E-`
-(IOBES) is its last word and `U-` or `S-` its only one; `O` is outside. BIO has only the first two,
-so its entities end where none goes on.
+A tag is a prefix and a type: `B-PER` begins a person, `I-PER` continues it, `L-` (BILOU) or `E-`
+(IOBES) is its last word, and `U-` or `S-` its only word; `O` is outside of entities. BIO only has
+`B-` and `I-`, so its entities end before the first word that does not continue them.
 
 `entity_spans` reads tags as conlleval.pl of CoNLL-2000 does, and seqeval in its default mode: a tag
 that cannot continue an entity begins one. `strict_spans` leaves such entities out, as seqeval's
@@ -14,10 +14,9 @@ accuracy, if every word has a tag other than O.
 
 from __future__ import annotations
 
-import collections
 import enum
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +25,11 @@ from bert_tf.base.arrays import flat_ranges
 from bert_tf.tasks.tagging.options import PLAIN, SCHEMES
 
 OUTSIDE = "O"
-NO_TYPE = "_"  # of tags that are only a letter
+NO_TYPE = "_"  # type of tags that are only a letter
 
 
 class Prefix(enum.IntEnum):
-    """Place of a tagged word: outside of entities, or which part of one it is."""
+    """Place of a tagged word: outside of entities, or a part of an entity."""
 
     OUT = 0
     BEGIN = 1
@@ -51,15 +50,6 @@ _PREFIXES = {
 }
 _TAG = re.compile(r"([BIELSU])(?:-(.+))?", re.DOTALL)
 FRACTION_OF_A_SCHEME = 0.95  # of the tags of words in entities; the others are mistakes
-
-_PREFIX_LETTERS = frozenset("BIELSUMW")
-_FAMILIES = tuple(map(frozenset, ("BIES", "BILU", "BMES", "BMEW", "BIEW")))
-_SAME = {"M": "I", "W": "S"}
-_SEPARATORS = "-_:./|"
-_OUTSIDES = frozenset(("0", "o", "other", "none", "null", "out", "outside"))
-_MARKS = frozenset(("_", "-"))  # outside of entities, but tags of their own among parts of speech
-_NUMBER = re.compile(r"-?\d+(\.0)?")  # -100 of words that do not count, 1.0 of a column with gaps
-_SHOWN = 3
 
 
 class TagParts(NamedTuple):
@@ -86,7 +76,7 @@ class Spans(NamedTuple):
 
     Attributes:
         first: int64 [entities], the first word of each.
-        last: int64 [entities], the one after the last.
+        last: int64 [entities], the word after the last one of each.
         kinds: int32 [entities], numbers of types.
     """
 
@@ -119,7 +109,7 @@ def recognized_scheme(counts: Mapping[str, int]) -> str:
     matching = sum(inside[tag] for tag in matches)
     if not matches or matching < FRACTION_OF_A_SCHEME * sum(inside.values()):
         return PLAIN
-    # Part-of-speech tags of a single letter are no prefixes without types.
+    # Single letters without any B are tags of parts of speech, not prefixes without types.
     if all(match[2] is None for match in matches.values()) and "B" not in matches:
         return PLAIN
     in_scheme = {
@@ -136,16 +126,16 @@ def kinds_of_tags(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
 
 
 def scheme_tags(kinds: Sequence[str], scheme: str) -> list[str]:
-    """Return all tags of types but O: those of each prefix that the scheme has."""
+    """Return all tags of types except O: one for each prefix of the scheme."""
     if scheme == PLAIN:
         return list(kinds)
     return [_tag(letter, kind) for kind in kinds for letter in _LETTERS[scheme][1:]]
 
 
 def continuing_tag(tag: str, scheme: str) -> str:
-    """Return the tag of further parts of a word: `I-` after `B-`, `L-` or `E-` after one that ends.
+    """Return the tag of further parts of a word: `I-` for `B-`, `L-` for `U-`, and `E-` for `S-`.
 
-    O and tags without a scheme stay.
+    Other tags stay as they are.
     """
     return _changed(tag, scheme, {Prefix.BEGIN: Prefix.INSIDE, Prefix.SINGLE: Prefix.END})
 
@@ -171,7 +161,7 @@ def _changed(tag: str, scheme: str, prefixes: Mapping[int, int]) -> str:
 
     Args:
         tag: any tag.
-        scheme: of the tag.
+        scheme: scheme of the tag.
         prefixes: the new prefix by the old one.
     """
     parts = tag_parts(tag, scheme)
@@ -183,37 +173,36 @@ def _changed(tag: str, scheme: str, prefixes: Mapping[int, int]) -> str:
 
 
 def code_tags(tags: Sequence[str], scheme: str, numbers: dict[str, int]) -> CodedTags:
-    """Turn tags into numbers; one that is not of the scheme counts as O.
+    """Turn tags into numbers; tags that are not of the scheme count as O.
 
     Args:
-        tags: of all words.
-        scheme: of the tags.
-        numbers: of types by name; new ones are added.
+        tags: tags of all words.
+        scheme: scheme of the tags.
+        numbers: number of each type by name; new types are added.
     """
+    # Each different tag is parsed once.
     seen: dict[str, int] = {}
     codes = np.fromiter((seen.setdefault(tag, len(seen)) for tag in tags), np.int64, len(tags))
-    parts = [tag_parts(tag, scheme) or TagParts(Prefix.OUT, "") for tag in seen]
-    prefixes = np.array([part.prefix for part in parts], np.int8)
-    kinds = np.array(
-        [
-            numbers.setdefault(kind, len(numbers)) if prefix != Prefix.OUT else -1
-            for prefix, kind in parts
-        ],
-        np.int32,
-    )
-    return CodedTags(prefixes[codes], kinds[codes]) if seen else CodedTags(prefixes, kinds)
+    prefixes = np.zeros(len(seen), np.int8)
+    kinds = np.full(len(seen), -1, np.int32)
+    for number, tag in enumerate(seen):
+        parts = tag_parts(tag, scheme)
+        if parts is not None and parts.prefix != Prefix.OUT:
+            prefixes[number] = parts.prefix
+            kinds[number] = numbers.setdefault(parts.kind, len(numbers))
+    return CodedTags(prefixes[codes], kinds[codes])
 
 
 def entity_spans(tags: CodedTags, offsets: np.ndarray) -> Spans:
-    """Find the entities of any tags.
+    """Find the entities of any tags, well-formed or not.
 
-    An entity begins at a tag that says so (B, U, S), and at one inside that cannot go on: after O,
-    after an end, after another type, at the begin of a sequence. It ends before the next begin or
-    O.
+    An entity begins at a tag that says so (B, U, S), and at any other tag of an entity that cannot
+    continue one: after O, after the end of an entity, after another type, and at the beginning of a
+    sequence. It ends before the next entity or O.
 
     Args:
-        tags: of all words, sequences end to end.
-        offsets: int64 [sequences + 1], where each sequence begins; the last one ends the last.
+        tags: tags of all words, sequences end to end.
+        offsets: int64 [sequences + 1], the first word of each sequence, and the number of words.
     """
     prefixes, kinds = tags
     is_first = _sequence_starts(offsets)
@@ -236,13 +225,13 @@ def entity_spans(tags: CodedTags, offsets: np.ndarray) -> Spans:
 def strict_spans(tags: CodedTags, offsets: np.ndarray, scheme: str) -> Spans:
     """Find the entities whose tags are well-formed, as seqeval's strict mode does.
 
-    Runs of words that continue each other are cut first; those that do not begin with B, U or S, or
-    in BILOU and IOBES do not end with their own tags, are left out.
+    The words are cut into runs whose tags continue each other. A run is an entity if it begins with
+    B, U or S, and in BILOU and IOBES also ends with the tag of a last or only word.
 
     Args:
-        tags: of all words, sequences end to end.
-        offsets: int64 [sequences + 1], where each sequence begins; the last one ends the last.
-        scheme: of the tags.
+        tags: tags of all words, sequences end to end.
+        offsets: int64 [sequences + 1], the first word of each sequence, and the number of words.
+        scheme: scheme of the tags.
     """
     prefixes, kinds = tags
     is_first = _sequence_starts(offsets)
@@ -266,10 +255,10 @@ def tags_of_spans(spans: Spans, words: int, names: Sequence[str], scheme: str) -
     """Write the well-formed tags of words from entities.
 
     Args:
-        spans: in order; none shares a word with another.
-        words: how many words there are.
-        names: of the types, by number.
-        scheme: to write the tags in.
+        spans: entities in order; none shares a word with another.
+        words: number of words.
+        names: names of the types, by number.
+        scheme: scheme of the tags to write.
     """
     prefixes = np.zeros(words, np.int64)
     kinds = np.zeros(words, np.int64)
@@ -281,12 +270,15 @@ def tags_of_spans(spans: Spans, words: int, names: Sequence[str], scheme: str) -
     if scheme != "bio":
         prefixes[spans.last - 1] = Prefix.END
         prefixes[spans.first[lengths == 1]] = Prefix.SINGLE
-    if scheme == PLAIN:
-        table = np.array([[OUTSIDE, *[name] * 4] for name in names or [""]], object)
-    else:
-        letters = "OBIES".translate({ord("E"): "L", ord("S"): "U"} if scheme == "bilou" else {})
-        table = np.array([[_tag(letter, name) for letter in letters] for name in names or [""]])
-    return table[kinds, prefixes].tolist()
+    # The tag of each type and prefix. Without any type, all words are outside.
+    letters = _LETTERS["bilou" if scheme == "bilou" else "iobes"]
+    table = []
+    for name in names or [""]:
+        if scheme == PLAIN:
+            table.append([OUTSIDE, *[name] * (len(letters) - 1)])
+        else:
+            table.append([_tag(letter, name) for letter in letters])
+    return np.array(table, object)[kinds, prefixes].tolist()
 
 
 def _tag(letter: str, kind: str) -> str:
@@ -294,146 +286,8 @@ def _tag(letter: str, kind: str) -> str:
 
 
 def _sequence_starts(offsets: np.ndarray) -> np.ndarray:
-    """Return which words begin a sequence, bool [words]."""
+    """Return whether each word begins a sequence, bool [words]."""
     words = int(offsets[-1])
     starts = np.zeros(words + 1, bool)
     starts[offsets[:-1]] = True
     return starts[:words]
-
-
-class _Form(NamedTuple):
-    """Where the letter of a tag is, and the separator before the type."""
-
-    is_first: bool
-    separator: str
-
-
-class _Reading(NamedTuple):
-    form: _Form
-    letter: str
-    kind: str
-
-
-_USUAL = _Form(is_first=True, separator="-")
-
-
-def are_numbers(tags: Collection[str]) -> bool:
-    """Return whether there are tags, and all are whole numbers."""
-    return bool(tags) and all(map(_NUMBER.fullmatch, tags))
-
-
-def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
-    """Find the tags of a file that the schemes spell otherwise.
-
-        | files have | |
-        |---|---|
-        | `b-per`, `B_PER`, `PER-B` | another case, another separator, the prefix at the end |
-        | `B M E S`, `B M E W` | `M` is `I`, `W` is `S` |
-        | `0`, `o`, `OTHER`, `_` | words outside of entities |
-        | `<O>`, `X`, `No-Entity`, any other | the same, where all tags but this one have a prefix |
-
-    Args:
-        counts: number of words by tag.
-
-    Returns:
-        The usual spelling by tag.
-    """
-    outside = {tag for tag in counts if tag.casefold() in _OUTSIDES}
-    outside |= _without_prefix(counts)
-    outside.discard(OUTSIDE)
-    marks = {tag for tag in counts if tag in _MARKS}
-    inside = {tag: count for tag, count in counts.items() if tag not in {OUTSIDE, *outside, *marks}}
-    readings = _readings(inside, has_outside=len(inside) < len(counts))
-    if not readings:
-        # Without a scheme, only the tag that most words have is outside. A mark that more than half
-        # of the words have is no punctuation.
-        most = max(counts, key=counts.__getitem__, default=OUTSIDE)
-        is_mark = len(counts) > 1 and not any(map(str.isalnum, most))
-        is_mark = is_mark and 2 * counts[most] > sum(counts.values())
-        is_outside = (most in outside or is_mark) and OUTSIDE not in counts
-        return {most: OUTSIDE} if is_outside else {}
-    spelled = {tag: _SAME.get(each.letter, each.letter) for tag, each in readings.items()}
-    spelled = {
-        tag: f"{letter}-{readings[tag].kind}" if readings[tag].kind else letter
-        for tag, letter in spelled.items()
-    }
-    outside |= marks
-    if not outside and OUTSIDE not in counts:
-        outside |= {tag for tag, each in readings.items() if each.kind == OUTSIDE}  # B-O
-    return {tag: new for tag, new in spelled.items() if tag != new} | dict.fromkeys(
-        outside, OUTSIDE
-    )
-
-
-def _without_prefix(counts: Mapping[str, int]) -> set[str]:
-    """Return the only tag without a prefix, if it is not the type of another one.
-
-    `PER` beside `B-PER` is a mistake, and so are two such tags, one of which may be outside, and
-    one that hardly any word has.
-
-    Returns:
-        A set of one tag; an empty one if there is none.
-    """
-    bare = {tag for tag in counts if not any(_possible(tag))}
-    others = {tag: count for tag, count in counts.items() if tag not in bare}
-    has_few = sum(others.values()) >= FRACTION_OF_A_SCHEME * sum(counts.values())
-    if len(bare) != 1 or not others or has_few:
-        return set()
-    readings = _readings(others, has_outside=True)
-    kinds = {reading.kind for reading in readings.values()}
-    return bare if len(readings) == len(others) and not bare & kinds else set()
-
-
-def shown_spellings(spelled: Mapping[str, str]) -> str:
-    """List the first three spellings, and count the rest."""
-    pairs = list(spelled.items())
-    first, *others = [f"{tag!r} {{}}as {new}" for tag, new in pairs[:_SHOWN]]
-    more = f" and {len(pairs) - _SHOWN:,} more alike" if len(pairs) > _SHOWN else ""
-    return ", ".join([first.format("is read "), *(one.format("") for one in others)]) + more
-
-
-def _readings(counts: Mapping[str, int], *, has_outside: bool) -> dict[str, _Reading]:
-    """Return the tags in the form that nearly all have; none if that is no scheme's.
-
-    Args:
-        counts: number of words by tag.
-        has_outside: whether other words are outside of entities.
-    """
-    readings: dict[_Form, dict[str, _Reading]] = collections.defaultdict(dict)
-    for tag in counts:
-        for reading in _possible(tag):
-            readings[reading.form][tag] = reading
-    if not readings:
-        return {}
-
-    def weight(form: _Form) -> tuple[int, bool]:
-        return sum(counts[tag] for tag in readings[form]), form == _USUAL
-
-    best = max(readings, key=weight)
-    letters = {reading.letter for reading in readings[best].values()}
-    is_scheme = any(letters <= family for family in _FAMILIES) and (
-        ("B" in letters and (len(letters) > 1 or has_outside))
-        or (best == _USUAL and not letters <= set(_SAME))
-    )
-    is_most = weight(best)[0] >= FRACTION_OF_A_SCHEME * sum(counts.values())
-    return readings[best] if is_scheme and is_most else {}
-
-
-def _possible(tag: str) -> Iterator[_Reading]:
-    """Yield the ways to read a tag as a letter and a type."""
-    if len(tag) == 1:
-        if tag.upper() in _PREFIX_LETTERS:
-            yield _Reading(_Form(True, ""), tag.upper(), "")
-    elif len(tag) > 2:
-        for is_first, letter, separator, kind in (
-            (True, tag[0], tag[1], tag[2:]),
-            (False, tag[-1], tag[-2], tag[:-2]),
-        ):
-            if letter.upper() in _PREFIX_LETTERS and separator in _SEPARATORS:
-                yield _Reading(_Form(is_first, separator), letter.upper(), kind)
-
-
-def named(tags: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Replace numbers by names; other tags, and numbers without one, stay."""
-    numbers = {f"{number}{end}": name for number, name in enumerate(names) for end in ("", ".0")}
-    return [numbers.get(tag, tag) for tag in tags]

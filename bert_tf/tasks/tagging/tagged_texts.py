@@ -26,14 +26,11 @@ from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.tasks.tagging.options import AUTO, PLAIN
 from bert_tf.tasks.tagging.row_forms import TagColumns, TaggedText, with_whole_words
 from bert_tf.tasks.tagging.rows import read_tagged_rows
-from bert_tf.tasks.tagging.schemes import (
-    OUTSIDE,
+from bert_tf.tasks.tagging.schemes import OUTSIDE, recognized_scheme, tag_parts, tags_of_spans
+from bert_tf.tasks.tagging.spellings import (
     are_numbers,
-    named,
-    recognized_scheme,
+    named_tags,
     shown_spellings,
-    tag_parts,
-    tags_of_spans,
     usual_spellings,
 )
 from bert_tf.tasks.tagging.words import (
@@ -44,19 +41,20 @@ from bert_tf.tasks.tagging.words import (
     tags_of_all,
 )
 
-_SPANS_SCHEME = "bio"  # of texts whose entities are spans, where no scheme is asked for
+_SPANS_SCHEME = "bio"  # of texts with entities, unless the options name another scheme
 _BRACKETS = re.compile(r"(\([^()*]+)*\*?\)*")  # (PERSON*, *, *), (GPE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggedTexts(FileRows):
-    """Rows whose marks, words or entities, are end to end.
+    """Rows of texts with marks, which are words or entities; the marks of all rows are end to end.
 
     Attributes:
+        texts: the text of each row.
         has_words: whether the marks are words.
-        offsets: int64 [rows + 1], where the marks of a row begin and end.
+        offsets: int64 [rows + 1]; row i has the marks `offsets[i]` to `offsets[i + 1] - 1`.
         starts, ends: int64 [marks], characters in the row's text; the end is exclusive.
-        tags: of each mark.
+        tags: tag or label of each mark.
         mark_lines: line of each mark, counted from 1.
     """
 
@@ -115,14 +113,14 @@ def read_tagged_texts(
     max_rows: int = 0,
     console: Console | None = None,
 ) -> TaggedTexts:
-    """Read a file whole, its tags unchanged: CoNLL by the ending of its name, otherwise a table.
+    """Read a whole file, its tags unchanged; it is CoNLL by its extension, otherwise a table.
 
     Args:
         path: the file.
         columns: names of its columns.
         dialect: how it is written.
-        max_rows: how many of its first rows are read, rejected ones included; 0 for all.
-        console: receives how the rows are read; None for none.
+        max_rows: read only the first rows, rejected ones included (0: all).
+        console: receives notes on how the rows are read; None for none.
 
     Raises:
         InputError: no row can be used, or they take too much memory.
@@ -173,7 +171,7 @@ def usual_tags(
     Args:
         texts: rows as they were read.
         scheme: the option, or the model's scheme.
-        names: of tags that are numbers, in order.
+        names: names for tags that are numbers, from 0.
         known: tags and types of the model, which stay as they are; () in training.
 
     Raises:
@@ -187,7 +185,7 @@ def usual_tags(
     tags = set(texts.tags)
     known_names = {OUTSIDE, *names}
     if names and any(are_numbers([tag]) for tag in tags - known_names):
-        texts = dataclasses.replace(texts, tags=named(texts.tags, names))
+        texts = dataclasses.replace(texts, tags=named_tags(texts.tags, names))
         texts = _rejected(
             texts,
             [tag not in known_names for tag in texts.tags],
@@ -227,6 +225,7 @@ def usual_tags(
 
 
 def _check_types(texts: TaggedTexts, names: Sequence[str], console: Console) -> None:
+    """Refuse names of tags for rows of entities, and warn of labels that look like tags."""
     if names:
         raise UsageError(
             f"{texts.source}: --tag-names is for tags of words that are numbers, and its rows have "
@@ -241,7 +240,7 @@ def _check_types(texts: TaggedTexts, names: Sequence[str], console: Console) -> 
 
 
 def check_sentence_column(texts: TaggedTexts, column: str | None) -> None:
-    """Reject a column of sentences if rows, or blank lines, are sentences."""
+    """Raise UsageError if a column of sentences is named for a file without a word per row."""
     has_lines = texts.has_words and len(set(texts.mark_lines)) > len(texts)
     if column is not None and (not has_lines or is_conll(texts.source)):
         raise UsageError(
@@ -264,7 +263,8 @@ def scheme_of(texts: TaggedTexts, wanted: str) -> str:
     recognized = recognized_scheme(counts)
     inside = {tag: count for tag, count in counts.items() if tag != OUTSIDE}
     prefixed = [tag for tag in inside if tag[:2] in ("B-", "I-") and len(tag) > 2]
-    count, of_all = sum(inside[tag] for tag in prefixed), sum(inside.values())
+    count = sum(inside[tag] for tag in prefixed)
+    of_all = sum(inside.values())
     is_most = 2 * count >= of_all or 2 * len(prefixed) > len(inside)
     if recognized == PLAIN and prefixed and is_most:
         other = next(tag for tag in inside if tag not in prefixed)
@@ -284,9 +284,9 @@ def checked_tags(
     Tags that are not well-formed are read as by `entity_spans`, with a warning.
 
     Args:
-        texts: rows, as of `usual_tags`.
-        scheme: the model's.
-        kinds: the model's types; None learns all.
+        texts: rows with tags as `usual_tags` writes them.
+        scheme: scheme of the model.
+        kinds: types of the model; None to learn all types.
 
     Raises:
         RowsRejected: no row is left.
@@ -301,8 +301,8 @@ def checked_tags(
         [parts[tag] is None for tag in texts.tags],
         "tag is empty" if own == PLAIN else f"tag is not one of {own.upper()}",
     )
-    names = {tag: [part.kind] if part and part.kind else [] for tag, part in parts.items()}
-    texts = _known(texts, [names[tag] for tag in texts.tags], kinds)
+    kinds_of_tag = {tag: [part.kind] if part and part.kind else [] for tag, part in parts.items()}
+    texts = _known(texts, [kinds_of_tag[tag] for tag in texts.tags], kinds)
     if scheme == PLAIN:
         return texts
     seen = have_characters(texts.texts, texts.words)
@@ -311,7 +311,14 @@ def checked_tags(
 
 
 def _well_formed(texts: TaggedTexts, seen: np.ndarray, own: str, scheme: str) -> list[str]:
-    """Return tags in a scheme; words that are not `seen`, bool [words], interrupt no entity."""
+    """Convert tags between schemes.
+
+    Args:
+        texts: rows of words.
+        seen: bool [words], False for words that the tokenizer drops; they interrupt no entity.
+        own: scheme of the tags.
+        scheme: scheme to write them in.
+    """
     tags = [texts.tags[word] for word in np.flatnonzero(seen).tolist()]
     tagged = TaggedWords.gold(texts.words.selected(seen), tags)
     numbers: dict[str, int] = {}
@@ -330,26 +337,25 @@ def _own_scheme(texts: TaggedTexts, scheme: str) -> str:
 
 
 def _known(
-    texts: TaggedTexts, named: list[list[str]], kinds: Collection[str] | None
+    texts: TaggedTexts, kinds_of_mark: list[list[str]], kinds: Collection[str] | None
 ) -> TaggedTexts:
     """Reject rows with types that the model does not know.
 
     Args:
-        named: types of each mark, none for O.
-        kinds: the model's types; None knows all.
+        texts: rows.
+        kinds_of_mark: types of each mark; [] for O.
+        kinds: types of the model; None knows all.
     """
     if kinds is None:
         return texts
     known = set(kinds)
-    unknown = [not known.issuperset(names) for names in named]
+    unknown = [not known.issuperset(names) for names in kinds_of_mark]
     folded = {kind.casefold(): kind for kind in kinds}
-    likely = {
-        tag: folded[name.casefold()]
-        for tag, names, is_fault in zip(texts.tags, named, unknown, strict=True)
-        if is_fault
-        for name in names
-        if name.casefold() in folded
-    }
+    likely: dict[str, str] = {}
+    for mark in np.flatnonzero(unknown).tolist():
+        for name in kinds_of_mark[mark]:
+            if name.casefold() in folded:
+                likely[texts.tags[mark]] = folded[name.casefold()]
     return _rejected(texts, unknown, "tag is not one the model knows", likely)
 
 
@@ -359,16 +365,20 @@ def _rejected(
     """Reject the rows of marks with a fault.
 
     Args:
-        is_fault: of each mark.
-        reason: of the rejects.
-        likely: tags that were likely meant, by tag.
+        texts: rows.
+        is_fault: whether each mark has a fault.
+        reason: reason of the rejects.
+        likely: the tag that was likely meant, by tag.
     """
     faults: dict[int, Fault] = {}
     owners = texts.owners
     for mark in np.flatnonzero(is_fault).tolist():
-        line, tag = texts.mark_lines[mark], texts.tags[mark]
+        line = texts.mark_lines[mark]
+        tag = texts.tags[mark]
         row = int(owners[mark])
-        detail = repr(tag) if line == texts.lines[row] else f"line {texts.places.at(line)}: {tag!r}"
+        detail = repr(tag)
+        if line != texts.lines[row]:
+            detail = f"line {texts.places.at(line)}: {tag!r}"
         if tag in likely:
             detail += f", likely {likely[tag]!r}: case counts"
         faults.setdefault(row, (reason, detail))
@@ -389,7 +399,8 @@ def _ill_formed(
     first = marks[0]
     row = int(texts.owners[first])
     line = texts.places.at(texts.mark_lines[first])
-    is_begin, is_end = first == texts.offsets[row], first + 1 == texts.offsets[row + 1]
+    is_begin = first == texts.offsets[row]
+    is_end = first + 1 == texts.offsets[row + 1]
     before = "the beginning" if is_begin else texts.tags[first - 1]
     after = "the end" if is_end else texts.tags[first + 1]
     yield (
@@ -401,7 +412,7 @@ def _ill_formed(
 
 
 def _warn_of_cut_words(texts: TaggedTexts, console: Console) -> None:
-    """Warn of entities that begin or end inside of a word: the model only knows whole words."""
+    """Warn of entities that begin or end inside a word: the model only knows whole words."""
     cut = np.flatnonzero(begin_or_end_in_words(texts.texts, texts.words))
     if len(cut):
         first = int(cut[0])

@@ -63,7 +63,7 @@ from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture, classifier_labels
 from bert_tf.weights.model_directory import ModelDirectory
 
-# More of both are reason to doubt the column.
+# More labels than both allow are a reason to doubt the column.
 _MANY_LABELS = 100
 _MOST_LABELS_PER_ENTITY = 0.05
 
@@ -73,9 +73,11 @@ class TaggingTask(Task):
     """A tag for each word (Devlin et al. 2019, section 5.3), by the word's first token.
 
     Attributes:
-        scheme: how tags mark entities, `plain` if they do not.
+        columns: names of the columns.
+        scheme: scheme of the tags, `plain` if they do not mark entities.
         labels: tags in the order of the logits.
-        window_stride: tokens from the begin of a window to that of the next one.
+        max_seq_length: most tokens of a window.
+        window_stride: tokens from the start of a window to the start of the next one.
         tag_names: names of tags that files have as numbers.
     """
 
@@ -120,11 +122,9 @@ class TaggingTask(Task):
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         named = given_columns(config, ("text", "tokens", "tag", "entities", "sentence"))
-        columns = dataclasses.replace(
-            self.columns,
-            **{"tags" if name == "tag" else name: column for name, column in named.items()},
-        )
-        return dataclasses.replace(self, columns=columns)
+        if "tag" in named:
+            named["tags"] = named.pop("tag")
+        return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **named))
 
     def read(
         self, path: str, console: Console, *, dialect: TableDialect = PLAIN_DIALECT
@@ -251,7 +251,9 @@ class TaggingTask(Task):
         return {"loss": tf.reduce_sum(batch["tag_weights"])}
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        logits, tags, weights = outputs["logits"], batch["tag"], batch["tag_weights"]
+        logits = outputs["logits"]
+        tags = batch["tag"]
+        weights = batch["tag_weights"]
         right = tf.argmax(logits, axis=-1, output_type=tf.int32) == tags
         return LossParts(
             losses={"loss": tf.reduce_sum(cross_entropy(logits, tags) * weights)},
@@ -261,7 +263,7 @@ class TaggingTask(Task):
     def baseline(self, train: TaggedTexts, evaluation: TaggedTexts) -> Baseline:
         if self.scheme != PLAIN:
             return Baseline({"f1": 0.0, "macro_f1": 0.0}, "finding no entities")
-        # Without a scheme most words may have one tag, so that finding nothing is no baseline.
+        # Without a scheme, every word has a label, so that the baseline is the most frequent one.
         ((frequent, _),) = Counter(train.tags).most_common(1)
         share = evaluation.tags.count(frequent) / len(evaluation.tags)
         return Baseline({"f1": share, "accuracy": share}, f"always predicting {frequent!r}")
@@ -274,17 +276,19 @@ class TaggingTask(Task):
 
     def is_right(self, row: Mapping[str, Any]) -> bool:
         marked = "annotated_entities" if "annotated_entities" in row else "entities"
-        gold, spans = (
-            [(entity["start"], entity["end"], entity["label"]) for entity in row[name]]
-            for name in (marked, "predicted_entities")
-        )
-        return gold == spans
+        return _spans(row[marked]) == _spans(row["predicted_entities"])
 
     def ceiling_causes(self, data: TaskData, missed: np.ndarray) -> Iterator[Cause]:
         return entity_causes(data, self.scheme)
 
 
+def _spans(entities: Sequence[Mapping[str, Any]]) -> list[tuple[int, int, str]]:
+    """Return start, end and label of each entity."""
+    return [(entity["start"], entity["end"], entity["label"]) for entity in entities]
+
+
 def _entropy(counts: np.ndarray) -> float | None:
+    """Return the entropy of a distribution in nats, from counts or weights; None without any."""
     occurring = counts[counts > 0]
     if not len(occurring):
         return None
@@ -293,7 +297,7 @@ def _entropy(counts: np.ndarray) -> float | None:
 
 
 def entity_tags(labels: Sequence[str], scheme: str) -> list[EntityTag]:
-    """Return the facts on labels that the exported graph needs, in their order."""
+    """Return the labels as the exported graph needs them, in their order."""
     parts = [tag_parts(label, scheme) or TagParts(Prefix.OUT, "") for label in labels]
     # Without a scheme, neighbors with the same tag are one entity in the output.
     joining = (Prefix.SINGLE,) if scheme == PLAIN else (Prefix.INSIDE, Prefix.END)
@@ -319,9 +323,9 @@ def learned_labels(texts: TaggedTexts, scheme: str) -> tuple[str, ...]:
     is_tagged = texts.has_words
     kinds = kinds_of_tags(texts.tags, scheme) if is_tagged else tuple(dict.fromkeys(texts.tags))
     tags = sorted(scheme_tags(kinds, scheme))
-    # Only of tagged words it is known that each has a tag of its own.
+    # Without a scheme, O is not needed if every word has a tag of its own.
     needs_outside = scheme != PLAIN or not is_tagged or OUTSIDE in texts.tags
-    labels = (*((OUTSIDE,) if needs_outside else ()), *tags)
+    labels = (OUTSIDE, *tags) if needs_outside else tuple(tags)
     if len(labels) < 2:
         raise InputError(
             f"{texts.source}: {labels[0]!r} is the tag of every word; tagging needs at least two "
@@ -337,7 +341,7 @@ def label_rows(texts: TaggedTexts, scheme: str) -> LabelRows:
 
 
 def label_doubts(rows: LabelRows, scheme: str) -> Iterator[str]:
-    """Yield lines on likely mistakes: a wrong column, or what `suspicious_labels` finds."""
+    """Yield lines on likely mistakes: a wrong column, or the labels of `suspicious_labels`."""
     count = rows.counts.total()
     if len(rows.counts) <= max(_MANY_LABELS, _MOST_LABELS_PER_ENTITY * count):
         yield from suspicious_labels(rows)

@@ -1,7 +1,7 @@
-"""Tables with a word per row: which rows make a sentence, and where rows cannot be what is meant.
+"""Sentences of tables with a word per row, and errors for rows that cannot be in their order.
 
-A column names the sentence of each word, with another one the document that sentences are counted
-in; or blank lines end sentences.
+A column names the sentence of each word, and another one may name the document in which sentences
+are counted; or blank lines end sentences.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _DOCUMENT = re.compile(
 )
 _LAST_NUMBER = re.compile(r"(\d{1,18})\D*")
 _FEWEST_WORDS = 3  # of the last sentence of a document, unless a mark ends it
-_MOST_SENTENCES = 0.75  # of the rows; more are no sentences
+_MOST_SENTENCES = 0.75  # per row; a column with more changes does not name sentences
 
 
 def with_sentences(
     path: str | Path, columns: TagColumns, form: TableForm, block: TableBlock
 ) -> TableForm:
-    """Add how sentences are separated if each row is a word, by the first rows of the table.
+    """Complete the form of a table with the separation of sentences, if each row is a word.
 
     Args:
         path: the table, for messages.
         columns: names from the options.
-        form: of the table so far.
-        block: its first rows.
+        form: the form of the table so far.
+        block: the first rows, by which they are judged.
 
     Raises:
         UsageError: it is unclear which rows make a sentence, or a named column is missing.
@@ -76,14 +76,15 @@ def with_sentences(
 
 
 def _sentence_name(row: dict[str, Any], column: str) -> str:
-    """Return the name of the sentence that begins with a row; empty if the one before goes on."""
+    """Return the name of a row's sentence; "" if the row continues the sentence before."""
     name = cell_text(row.get(column)).strip()
     return "" if name.lower() in GAPS else name
 
 
 def _sentences(rows: Iterable[dict[str, Any]], column: str) -> int:
     """Count changes of the column; blank cells continue a sentence."""
-    count, before = 0, ""
+    count = 0
+    before = ""
     for row in rows:
         value = _sentence_name(row, column)
         if value and value != before:
@@ -99,17 +100,17 @@ def sentences_of_rows(
     console: Console | None,
     places: Places,
 ) -> Iterator[TaggedText]:
-    """Join rows that have a word each; one that cannot be used spoils its sentence.
+    """Join rows with a word each to sentences; a row that cannot be used spoils its sentence.
 
     Args:
         path: the table, for messages.
-        blocks: all of its rows.
-        form: as of `with_sentences`.
-        console: receives how sentences are separated; None for none.
-        places: those of the rows of blocks that have passed, for messages.
+        blocks: all rows of the table.
+        form: result of `with_sentences`.
+        console: receives notes on the separation of sentences; None for none.
+        places: places of the rows read so far, for messages.
 
     Raises:
-        InputError: a sentence comes back after others, see `_SentenceOrder`.
+        InputError: a sentence comes again after others, see `_SentenceOrder`.
     """
     order = _SentenceOrder(path, form, places)
     if console is not None:
@@ -134,10 +135,13 @@ def sentences_of_rows(
             now = ConllSentence(first_line=line, line=line)
             key = row_key
         if isinstance(row, Reject):
-            place = f"line {places.at(line)}" + (f": {row.detail}" if row.detail else "")
+            place = f"line {places.at(line)}"
+            if row.detail:
+                place += f": {row.detail}"
             now.fault = now.fault or (row.reason, place)
             continue
-        word, tag = (cell_text(row.get(column)).strip() for column in (form.tokens, form.tags))
+        word = cell_text(row.get(form.tokens)).strip()
+        tag = cell_text(row.get(form.tags)).strip()
         for column, text in ((form.tokens, word), (form.tags, tag)):
             if not text:
                 now.fault = now.fault or (column_is_empty(column), f"line {places.at(line)}")
@@ -154,9 +158,10 @@ def sentences_of_rows(
 def _rows_and_ends(
     blocks: Iterable[TableBlock], form: TableForm
 ) -> Iterator[tuple[int, dict[str, Any] | Reject | None]]:
-    """Yield lines and rows of blocks; None in place of blank lines, unless a column has sentences.
+    """Yield line and row of each row, and None in place of a row for each blank line.
 
-    Rows without a word and a tag, as pandas writes blank lines, count as blank lines.
+    Rows without word and tag, as pandas writes blank lines, count as blank lines. If a column names
+    sentences, blank lines have no meaning and are left out.
     """
     expected = None  # the line after the last row, if known
     for block in blocks:
@@ -165,18 +170,20 @@ def _rows_and_ends(
             if form.sentence is None:
                 if expected is not None and line > expected:
                     yield line, None
-                is_empty = isinstance(row, dict) and not any(
-                    cell_text(row.get(column)).strip() for column in (form.tokens, form.tags)
-                )
                 expected = line + 1 + line_ends[line] if line in line_ends else None
-                if is_empty:
+                if isinstance(row, dict) and not _has_word_or_tag(row, form):
                     yield line, None
                     continue
             yield line, row
 
 
+def _has_word_or_tag(row: dict[str, Any], form: TableForm) -> bool:
+    cells = (row.get(column) for column in (form.tokens, form.tags))
+    return any(cell_text(cell).strip() for cell in cells)
+
+
 def _line_ends(raw: str) -> int:
-    """Count the line ends inside of a row, LF, CR or both."""
+    """Count the line ends inside a row: LF, CR or CRLF."""
     return raw.count("\n") + raw.count("\r") - raw.count("\r\n")
 
 
@@ -185,7 +192,7 @@ def _sentence_key(
 ) -> tuple[str, ...]:
     """Return the key of the sentence that a row belongs to.
 
-    It consists of the names of document and sentence; blanks take those of the row before.
+    It consists of the names of document and sentence. A blank cell repeats the one before it.
     """
     columns = [column for column in (form.document, form.sentence) if column is not None]
     if isinstance(row, Reject) or not columns:
@@ -196,11 +203,13 @@ def _sentence_key(
 
 
 class _SentenceOrder:
-    """Refuses sentences that come back after others: their words would be of several sentences.
+    """Refuses a sentence whose name comes again after other sentences.
 
-    That is how shuffled rows look. Sentences that are counted in each of several documents come
-    back, too, but all in order: from the first number on, one by one. They are others, unless the
-    last one of a document has too few words to be one.
+    Shuffled rows look like that: the words of a sentence stand apart. But names also come again
+        where
+    sentences are counted in each of several documents. Such names are numbers that always begin
+    with the first one and count up by one, and the last sentence before a new beginning is long
+    enough to end a document. Then equal names are different sentences.
     """
 
     def __init__(self, path: str | Path, form: TableForm, places: Places):
@@ -214,15 +223,15 @@ class _SentenceOrder:
         self._restarts = 0
 
     def begin(self, key: tuple[str, ...], line: int, last: ConllSentence | None) -> None:
-        """Note that a sentence begins after another one.
+        """Note that a sentence begins.
 
         Args:
-            key: of the sentence, see `_sentence_key`.
-            line: where it begins.
-            last: the sentence before.
+            key: key of the sentence, see `_sentence_key`.
+            line: its first line.
+            last: the sentence before; None for the first.
 
         Raises:
-            InputError: it is no new sentence.
+            InputError: it is not a new sentence.
         """
         if self._form.sentence is None:
             return
@@ -243,12 +252,13 @@ class _SentenceOrder:
         self._seen[key] = line
 
     def end(self, last: ConllSentence | None) -> None:
-        """Refuse a word of the first sentence at the end of the file, as if of another document."""
+        """Refuse a last sentence that is only a stray word of the first, not a new document."""
         key, line = next(reversed(self._seen.items()), ((), 0))
         if self._restarts and len(self._seen) == 1 and not self._may_end_document(last):
             raise self._returns(key, line)
 
     def _returns(self, key: tuple[str, ...], line: int) -> InputError:
+        """Return the error for a sentence that comes again."""
         known = self._seen.get(key, line)
         where = f", which began at line {self._places.at(known)}" if known < line else ""
         return InputError(
@@ -258,6 +268,7 @@ class _SentenceOrder:
         )
 
     def notes(self) -> Iterator[str]:
+        """Yield a line about numbers that began again, if any did."""
         if self._restarts:
             yield (
                 f"{self._path}: the numbers of {self._form.sentence!r} begin again "

@@ -1,17 +1,17 @@
 """Definition of words, which gold tags, predictions and metrics share.
 
-| rows | words |
+| rows of | words |
 |---|---|
 | words | those of the row, except words without a token |
-| texts | BERT's words; glued ones that continue a word belong to it |
+| texts | BERT's words, joined where they continue a word |
 
 BERT's basic tokenizer splits at blanks and around punctuation: `Mr. O'Dell` is five words. A model
-is trained on every one of them: the first in a word of a labeled row has the word's tag, the others
-a tag that continues it. The words of a raw text are therefore those that training saw, as far as
-labels tell them apart (`joined_words`).
+learns a tag for each of them: the first in a word of a labeled row has the word's tag, the others a
+tag that continues it. So the predicted tags show which of BERT's words in a raw text make up a word
+as in training (`joined_words`).
 
-Words that no token comes from (line ends, zero-width characters, lone accents) cannot be predicted.
-They count nowhere and interrupt no entity, as words with the label -100 in HuggingFace's scripts.
+Words without a token (line ends, zero-width characters, lone accents) cannot be predicted. They do
+not count and interrupt no entity, like words with the label -100 in HuggingFace's scripts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TextWords:
     """The words of texts, end to end.
 
     Attributes:
-        offsets: int64 [texts + 1], where the words of a text begin and end.
+        offsets: int64 [texts + 1]; text i has the words `offsets[i]` to `offsets[i + 1] - 1`.
         starts, ends: int64 [words], characters of the text; the end is exclusive.
     """
 
@@ -112,14 +112,15 @@ class TaggedWords:
 def word_ranges(
     outer: TextWords, inner: TextWords, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which `inner` words begin in each `outer` one.
+    """Find the `inner` words that begin in each `outer` word.
 
     Args:
         outer, inner: words of the same texts.
         lengths: int64 [texts], the characters of each text.
 
     Returns:
-        The first and the one after the last, both int64 [outer words], equal where there is none.
+        The first such word and the word after the last one, int64 [outer words] each; equal if
+        there is none.
     """
     (outer_starts, outer_ends), (starts, _) = on_one_axis((outer, inner), lengths)
     first = np.searchsorted(starts, outer_starts, side="left")
@@ -129,14 +130,16 @@ def word_ranges(
 def on_one_axis(
     of_texts: Sequence[TextWords], lengths: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return starts and ends on one axis, the characters of a text after the last one's.
+    """Place words of all texts on one axis of characters, one text after the other.
 
-    With one axis for all texts, a single binary search serves them all. A place between two texts
-    keeps them apart.
+    So a single binary search serves all texts. An empty place after each text keeps texts apart.
 
     Args:
-        of_texts: words of the same texts, several times.
+        of_texts: several sets of words of the same texts.
         lengths: int64 [texts], the characters of each text.
+
+    Returns:
+        Starts and ends on the axis for each set, int64 [words] each.
     """
     bases = offsets_of(lengths + 1)
     return [
@@ -145,26 +148,32 @@ def on_one_axis(
 
 
 def joined_words(texts: Sequence[str], tagged: TaggedWords, scheme: str) -> TaggedWords:
-    """Join BERT's words of raw texts to the words that training saw.
+    """Join BERT's words of raw texts to words like those of training.
 
-    A word that is glued to the one before (no blank between) belongs to it if
+    A word that follows another one without a blank belongs to the same word if
 
-    - its tag continues the entity of that word, and
-    - one of both is punctuation, or the tag of that word closes an entity, which then can only
-      continue inside a word (`L-` after `U-` in `北京`, a word for BERT per character).
+    - its tag continues the entity of the other one, and
+    - one of both is punctuation, or the tag of the other one closes an entity, which then can only
+      continue inside a word (`L-` after `U-` in `北京`, where each character is a word for BERT).
 
-    Without a scheme no tag continues another. There, glued words of one tag other than O are a
-    word, unless all are punctuation (`U.S.` is a word, `.)` are two). Words with the tag O stay as
-    they are, since nothing tells `10-year` from `left,right`.
+    Without a scheme, no tag continues another. There, words without a blank between them and with
+    the same tag other than O are one word, unless all are punctuation (`U.S.` is a word, `.)` are
+    two). Words with the tag O are not joined, since nothing tells `10-year` from `left,right`.
 
-    A joined word has tag and score of its first part; the tag closes if that of a later part does.
-    The graph of `serving.graphs.tagging` does the same.
+    A joined word has tag and score of its first part; its tag closes the entity if the tag of a
+    later part does. The graph of `serving.graphs.tagging` does the same.
+
+    Args:
+        texts: texts [n].
+        tagged: BERT's words of the texts, with predicted or gold tags.
+        scheme: scheme of the tags.
     """
     words = tagged.words
     count = len(tagged.tags)
     prefixes, kinds = code_tags(tagged.tags, scheme, {})
     owners = words.owners
     is_mark = _begin_with_punctuation(texts, words)
+    # Of each word beside the one before it; False for the first word
     is_inside, is_glued, at_mark, is_closed = np.zeros((4, count), bool)
     is_inside[1:] = (kinds[1:] >= 0) & (kinds[1:] == kinds[:-1])
     is_glued[1:] = (owners[1:] == owners[:-1]) & (words.starts[1:] == words.ends[:-1])
@@ -195,14 +204,14 @@ def joined_words(texts: Sequence[str], tagged: TaggedWords, scheme: str) -> Tagg
 
 
 def basic_words(texts: Sequence[str], words: TextWords) -> TextWords:
-    """Return BERT's words, from those or joined ones: cut around punctuation and ideographs.
+    """Cut words around punctuation and ideographs, into BERT's words.
 
     These do not depend on predictions, so gold entities of texts are measured in them. Characters
     that the tokenizer drops belong to the word before, as in its offsets.
 
     Args:
         texts: texts [n].
-        words: of these; none has a blank in it.
+        words: words of the texts, joined or not; none has a blank in it.
     """
     lengths = np.array([len(text) for text in texts], np.int64)
     ((starts, ends),) = on_one_axis((words,), lengths)
@@ -212,9 +221,12 @@ def basic_words(texts: Sequence[str], words: TextWords) -> TextWords:
     after = kept[np.searchsorted(kept, alone, side="right")]  # the line end of a text is kept
     cuts = np.union1d(alone, after)
     owner = np.searchsorted(starts, cuts, side="right") - 1
-    cuts, owner = cuts[owner >= 0], owner[owner >= 0]
+    is_after_start = owner >= 0
+    cuts = cuts[is_after_start]
+    owner = owner[is_after_start]
     cuts = cuts[(cuts > starts[owner]) & (cuts < ends[owner])]
-    starts, ends = np.union1d(starts, cuts), np.union1d(ends, cuts)
+    starts = np.union1d(starts, cuts)
+    ends = np.union1d(ends, cuts)
     bases = offsets_of(lengths + 1)
     owners = np.searchsorted(bases, starts, side="right") - 1
     return TextWords(
@@ -225,7 +237,7 @@ def basic_words(texts: Sequence[str], words: TextWords) -> TextWords:
 
 
 def have_characters(texts: Sequence[str], words: TextWords) -> np.ndarray:
-    """Return whether an uncased tokenizer makes tokens of words, bool [words]."""
+    """Return whether words have a token in an uncased tokenizer, bool [words]."""
     lengths = np.array([len(text) for text in texts], np.int64)
     ((starts, ends),) = on_one_axis((words,), lengths)
     before = offsets_of(_width(_code_points(texts)) == _PART)
@@ -233,7 +245,7 @@ def have_characters(texts: Sequence[str], words: TextWords) -> np.ndarray:
 
 
 def begin_or_end_in_words(texts: Sequence[str], marks: TextWords) -> np.ndarray:
-    """Return whether marks of texts cut a word of BERT's in two, bool [marks]."""
+    """Return whether marks of texts cut one of BERT's words in two, bool [marks]."""
     lengths = np.array([len(text) for text in texts], np.int64)
     codes = _code_points(texts)
     width = _width(codes)
@@ -264,7 +276,7 @@ def _width(codes: np.ndarray) -> np.ndarray:
 
 
 def _begin_with_punctuation(texts: Sequence[str], words: TextWords) -> np.ndarray:
-    """Return which words begin with punctuation, bool [words]."""
+    """Return whether each word begins with punctuation, bool [words]."""
     lengths = np.array([len(text) for text in texts], np.int64)
     ((starts, _),) = on_one_axis((words,), lengths)
     return are_punctuation(_code_points(texts)[starts])
@@ -276,10 +288,10 @@ def _code_points(texts: Sequence[str]) -> np.ndarray:
 
 
 def predicted_words(predicted: Mapping[str, Iterable[Any]]) -> TaggedWords:
-    """Return the words of `predicted_tags`, lists or JSON text of them.
+    """Return the words of `predicted_tags`, which are lists or their JSON text.
 
-    Models of earlier releases list BERT's words without scores; they get that of their text,
-    `mean_score`.
+    Models of earlier releases list BERT's words without scores. Each word then gets the score of
+    its text, `mean_score`.
 
     Args:
         predicted: outputs by name, [rows].
@@ -301,14 +313,17 @@ def predicted_words(predicted: Mapping[str, Iterable[Any]]) -> TaggedWords:
 def given_words(
     given: TextWords, texts: Sequence[str], predicted: TaggedWords
 ) -> tuple[np.ndarray, TaggedWords]:
-    """Return which of a row's own words have a token, bool [words], and these as predicted.
+    """Transfer predictions to the words of rows, if these have a token.
 
-    A word has tag and score of the first predicted word in it.
+    A word gets tag and score of the first predicted word in it.
 
     Args:
         given: the words of rows, joined by blanks to `texts`.
         texts: texts [rows].
-        predicted: what a model predicts for the texts.
+        predicted: the predicted words of the texts.
+
+    Returns:
+        Whether each word of the rows has a token, bool [words]; and the words that have one.
     """
     lengths = np.array([len(text) for text in texts], np.int64)
     first, after = word_ranges(given, predicted.words, lengths)
@@ -320,12 +335,12 @@ def given_words(
 
 
 def tags_of_all(words: TaggedWords, counts: np.ndarray, scheme: str) -> list[str]:
-    """Return a tag for every word of rows; words without a token are inside an entity, or O.
+    """Return a tag for every word of rows; a word without a token is inside an entity, or O.
 
     Args:
         words: the words that have a token.
-        counts: bool [words], which these are, see `given_words`.
-        scheme: of the tags.
+        counts: bool [words of the rows], whether each has a token, see `given_words`.
+        scheme: scheme of the tags.
     """
     tags = np.full(len(counts), OUTSIDE, object)
     tags[counts] = words.tags

@@ -47,7 +47,7 @@ def sections():
 def test_every_entity_is_judged_once_and_every_prediction_too():
     gold, found = ([{Span(*each) for each in row} for row in spans] for spans in (GOLD, FOUND))
     judged = judge_entities(gold, found)
-    for place, spans in (("gold", GOLD), ("found", FOUND)):
+    for place, spans in (("gold", GOLD), ("predicted", FOUND)):
         known = [
             (each.row, *getattr(each, place)) for each in judged if getattr(each, place) is not None
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.tasks.tagging.schemes import shown_spellings, usual_spellings
+from bert_tf.tasks.tagging.spellings import shown_spellings, usual_spellings
 
 
 def spelled(tags):

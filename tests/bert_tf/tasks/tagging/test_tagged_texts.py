@@ -362,3 +362,11 @@ def test_tuples_and_arrays_are_lists_of_words(tmp_path):
     assert marked(read_tagged_texts(tmp_path / "a.csv", COLUMNS)) == [
         [("(1997,", "0"), ("1998)", "1")]
     ]
+
+
+def test_offsets_of_too_many_digits_reject_a_row(tmp_path):
+    good = {"text": "Ada met Bo", "entities": [{"start": "0", "end": "3", "label": "PER"}]}
+    bad = {"text": "Ada met Bo", "entities": [{"start": "0", "end": "9" * 5000, "label": "PER"}]}
+    texts = read_tagged_texts(write_rows(tmp_path / "a.jsonl", [good, bad]), COLUMNS)
+    assert marked(texts) == [[("Ada", "PER")]]
+    assert [reject.reason for reject in texts.rejects] == ["entity is not {start, end, label}"]
