@@ -235,7 +235,8 @@ def questions(models: Path, work: Path, random: Random, count: int) -> Counter[s
     """Rows to train question answering on: the tokens of an answer cover it and no word more."""
     from bert_tf.data.rows.windows import answer_tokens
     from bert_tf.data.text.host_wordpiece import HostTokenizer
-    from bert_tf.tasks.question_answering.rows import QuestionColumns, read_questions
+    from bert_tf.tasks.question_answering.question_files import QuestionColumns
+    from bert_tf.tasks.question_answering.rows import read_questions
 
     rows = _table(random, count, question=_not_blank, context=_not_blank)
     for row in rows:

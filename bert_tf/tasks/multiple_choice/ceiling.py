@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def with_right_texts(data: TaskData) -> TaskData:
-    """Return data whose target is what the model reads of the right choice, uint64 [rows].
+    """Return data whose target is the key of the right choice's tokens, uint64 [rows].
 
-    A choice is scored by itself, regardless of its position, so rows may have the same
-    choices in another order.
+    Each choice is scored by itself, whatever its place, so rows may have the same choices in
+    another order.
     """
     rows = cast(GroupedRows, data.rows)
     right = rows.group_offsets[:-1] + data.source.right
@@ -49,24 +49,25 @@ def gold_choice_logits(data: TaskData) -> Callable[[np.ndarray], dict[str, np.nd
     def outputs(chosen: np.ndarray) -> dict[str, np.ndarray]:
         places = offsets[chosen, None] + np.arange(rows.sequences_per_row)
         is_right = keys[np.minimum(places, len(keys) - 1)] == right[chosen, None]
-        is_there = places < offsets[chosen + 1, None]
-        logits = np.where(is_there, np.where(is_right, CERTAIN, 0.0), FAR_BELOW)
+        logits = np.where(is_right, CERTAIN, 0.0)
+        logits[places >= offsets[chosen + 1, None]] = FAR_BELOW
         return {"logits": logits.astype(np.float32)}
 
     return outputs
 
 
 def choice_causes(data: TaskData, missed: np.ndarray, flag: str) -> Iterator[Cause]:
-    """Yield why missed rows have another choice that reads like the right one.
+    """Yield the causes why the model reads another choice of missed rows like the right one.
 
-    Choices that read alike have the same score, and the first of them wins.
+    Choices with the same tokens have the same score, and the first of them wins.
 
     Args:
         data: the rows.
-        missed: bool [rows], those that a perfect model predicts wrong.
+        missed: bool [rows], True for those that a perfect model predicts wrong.
         flag: the option that cuts choices, with its value.
     """
-    rows, source = cast(GroupedRows, data.rows), cast("ChoiceRows", data.source)
+    rows = cast(GroupedRows, data.rows)
+    source = cast("ChoiceRows", data.source)
     keys = sequence_keys(rows)
     of_right = np.repeat(keys[rows.group_offsets[:-1] + source.right], rows.group_sizes)
     alike = np.add.reduceat(keys == of_right, rows.group_offsets[:-1], dtype=np.int64) > 1

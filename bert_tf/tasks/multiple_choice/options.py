@@ -28,7 +28,7 @@ _QUESTION = ("question", "sent2")
 _CHOICES = ("choices", "options", "endings", "answers")
 _NUMBERED = re.compile(
     r"(choice|ending|option|answer|alternative|sol|solution|op|candidate|response)[_ ]?([a-j0-9])"
-    r"|[a-j]",  # alone
+    r"|[a-j]",  # a column that is only named by a letter
     re.IGNORECASE,
 )
 _WRONG = re.compile(r"(distractor|wrong_?answer|incorrect_?answer)_?[a-z0-9]", re.IGNORECASE)
@@ -64,7 +64,7 @@ def choices_fault(values: Mapping[str, Any]) -> Fault | None:
     """Return reason and detail if a row's choices cannot be compared; None if they can.
 
     Args:
-        values: of a row by input name; `choices` is None for a cell that is no list of texts.
+        values: values of a row by input; `choices` is None for a cell that is not a list of texts.
     """
     choices = values["choices"]
     if choices is None:
@@ -78,17 +78,18 @@ def choices_fault(values: Mapping[str, Any]) -> Fault | None:
 
 
 def trial_choices(name: str, text: str) -> Any:
-    """Vary the number of choices by the text, so that trial rows differ in it."""
+    """Return a value of a trial row: a text, or 2 to 4 choices, by the length of the text."""
     if name != "choices":
         return text
-    return ["yes", f"no {text}", "maybe so", text or "never"][: 2 + len(text) % 3]
+    count = 2 + len(text) % 3
+    return ["yes", f"no {text}", "maybe so", text or "never"][:count]
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
     """Choose the columns of context, question, choices and label, see `TaskDeclaration.columns`.
 
-    Choices are in one column with lists, in numbered columns such as `ending0`, or in the column
-    of the right one and those of the wrong ones.
+    Choices are in a column with lists, in numbered columns such as `ending0`, or in a column of the
+    right choice beside columns of wrong ones.
     """
     choices = _choices(table)
     label = table.column(
@@ -110,19 +111,23 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     )
     taken = (*taken, context)
     question = table.find("question_column", names=_QUESTION, fits=holds_text, taken=taken)
-    settings = {"context_column": context, "choices_column": list(choices), "label_column": label}
-    return settings | ({"question_column": question} if question else {})
+    settings: dict[str, Any] = {
+        "context_column": context,
+        "choices_column": list(choices),
+        "label_column": label,
+    }
+    if question:
+        settings["question_column"] = question
+    return settings
 
 
 def _choices(table: TableSketch) -> tuple[str, ...]:
-    """Return the columns of the choices: those given, numbered ones, or one with lists."""
-    choices_column = table.chosen.get("choices_column")
-    if choices_column:
-        return (
-            tuple(choices_column)
-            if isinstance(choices_column, list | tuple)
-            else (str(choices_column),)
-        )
+    """Return the columns of the choices: the chosen ones, numbered ones, or one with lists."""
+    chosen = table.chosen.get("choices_column")
+    if isinstance(chosen, list | tuple) and chosen:
+        return tuple(chosen)
+    if chosen:
+        return (str(chosen),)
     numbered = tuple(each.name for each in table.columns if _NUMBERED.fullmatch(each.name))
     if len(numbered) > 1:
         return numbered

@@ -22,13 +22,14 @@ from bert_tf.tasks.multiple_choice.options import choices_fault
 _USUAL_QUESTION = "question"
 _LETTER = re.compile(r"\(?([A-Za-z])[).]?")
 _SHORTEST_NAME = 4  # `opt1`
-_FEW_LABELS = 8  # of which none may be 0 by chance
+_FEW_LABELS = 8  # fewer labels may all differ from 0 by chance
+_LETTERS = 26
 _WHOLE_NUMBER = re.compile(r"([+-]?\d{1,9})(\.0*)?", re.ASCII)  # 2.0 where a column has gaps
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceColumns:
-    """Columns of a table; `choices` is one that holds lists, or one for each choice."""
+    """Columns of a table; `choices` is a column with lists, or a column for each choice."""
 
     context: str
     question: str | None
@@ -41,7 +42,8 @@ class ChoiceRows(FileRows):
     """The usable rows of a file.
 
     Attributes:
-        questions: None if rows have no questions.
+        contexts: context of each row.
+        questions: question of each row; None if rows have no questions.
         choices: texts of each row, at least two.
         right: int64 [rows], number of the right choice, from 0.
         label_form: whether labels of the file are a `number`, a `letter` or a `text`.
@@ -57,7 +59,7 @@ class ChoiceRows(FileRows):
 
     @property
     def counts(self) -> np.ndarray:
-        """Return how many choices each row has, int64 [rows]."""
+        """Return the number of choices of each row, int64 [rows]."""
         return np.array([len(texts) for texts in self.choices], np.int64)
 
 
@@ -65,7 +67,7 @@ class _Row(NamedTuple):
     """A row whose choices can be compared.
 
     Attributes:
-        names: of the choices, such as A, B, C; empty if they have none.
+        names: names of the choices, such as A, B, C; empty if they have none.
     """
 
     place: Place
@@ -91,10 +93,10 @@ def read_choices(
         path: the file.
         columns: names of its columns.
         label_form: `number`, `letter`, `text`, or `auto`: numbers if all labels are whole numbers,
-            letters if all are letters of choices and no texts of them. Labels may also be names
-            that a row gives its choices, see `named_texts`.
+            letters if all are letters of choices and none is the text of one, else texts. Labels
+            may also be names that a row gives its choices, see `named_texts`.
         dialect: how the file is written.
-        max_rows: how many of its first rows are read, rejected ones included; 0 for all.
+        max_rows: read only the first rows, rejected ones included (0: all).
         console: gets warnings; None for none.
 
     Raises:
@@ -102,8 +104,10 @@ def read_choices(
         UsageError: the file is missing or lacks a column, or labels count choices from 1.
     """
     questions = () if columns.question is None else (columns.question,)
-    is_list = len(columns.choices) == 1
-    filled, optional = ((), columns.choices) if is_list else columns_of_texts(columns.choices)
+    filled: Sequence[str] = ()
+    optional: Sequence[str] = columns.choices
+    if len(columns.choices) > 1:
+        filled, optional = columns_of_texts(columns.choices)
     blocks = read_table_blocks(
         path,
         dialect=dialect,
@@ -149,7 +153,7 @@ def read_choices(
 
 
 def _check_labels(path: str, rows: Sequence[_Row], label_form: str, console: Console | None) -> str:
-    """Return the form of the labels, found out if it is `auto`; refuse labels that count from 1."""
+    """Return the form of the labels, detected for `auto`; refuse labels that count from 1."""
     unnamed = [row for row in rows if row.label.strip() not in row.names]
     if label_form == "auto":
         label_form = _form_of_labels(path, unnamed, console)
@@ -159,7 +163,7 @@ def _check_labels(path: str, rows: Sequence[_Row], label_form: str, console: Con
 
 
 def _right_choice_of(row: _Row, label_form: str) -> int | Fault:
-    """Return the number of the right choice, or why the row cannot be used."""
+    """Return the number of the right choice, or reason and detail why the row cannot be used."""
     name = row.label.strip()
     if name in row.names:
         choice = row.names.index(name)
@@ -169,7 +173,7 @@ def _right_choice_of(row: _Row, label_form: str) -> int | Fault:
 
 
 def _form_of_labels(path: str, rows: Sequence[_Row], console: Console | None) -> str:
-    """Return the form of labels that are no names: `number`, `letter` or `text`."""
+    """Detect the form of labels that are not names of choices: `number`, `letter` or `text`."""
     if all(_WHOLE_NUMBER.fullmatch(row.label.strip()) for row in rows):
         if rows and console and all(row.label in row.choices for row in rows):
             console.warn(
@@ -192,7 +196,16 @@ def _usable_rows(
     places: Places,
     console: Console | None,
 ) -> Iterator[_Row]:
-    """Yield rows whose choices can be compared, and note their places; add others to `rejects`."""
+    """Yield rows whose choices can be compared.
+
+    Args:
+        path: the file, for messages.
+        columns: names of its columns.
+        blocks: all rows of the file.
+        rejects: gets the other rows.
+        places: filled with the places of the rows.
+        console: gets a warning about an unread column; None for none.
+    """
     for number, block in enumerate(blocks):
         if number == 0 and console is not None:
             _warn_of_unread_question(path, columns, block, console)
@@ -219,10 +232,10 @@ def _usable_rows(
 
 
 def _named_choices(row: dict[str, Any], columns: ChoiceColumns) -> list[tuple[str, str]]:
-    """Return name and text of each choice, if a row names its choices; else an empty list.
+    """Return name and text of each choice if a row names its choices; else an empty list.
 
-    Choices in several columns have the names of these. Short ones are no names, since labels that
-    are letters or numbers may be meant otherwise.
+    Choices in several columns have the names of the columns. Short names do not count, since labels
+    that are letters or numbers may have another meaning.
     """
     if len(columns.choices) == 1:
         return named_texts(row.get(columns.choices[0])) or []
@@ -244,7 +257,7 @@ def _check_begins_with_zero(path: str, rows: Sequence[_Row], console: Console | 
 
 
 def _numbered(row: _Row) -> int | Fault:
-    """Return the number that a label is, or why the row cannot be used."""
+    """Return a label as the number of a choice, or reason and detail why it is none."""
     match = _WHOLE_NUMBER.fullmatch(row.label.strip())
     if match and 0 <= int(match[1]) < len(row.choices):
         return int(match[1])
@@ -253,12 +266,12 @@ def _numbered(row: _Row) -> int | Fault:
 
 
 def _with_letter(row: _Row) -> int | Fault:
-    """Return the number of the choice whose letter a label is, or why the row cannot be used."""
+    """Return the number of the choice with a label's letter, or reason and detail for none."""
     match = _LETTER.fullmatch(row.label.strip())
     number = -1 if match is None else ord(match[1].upper()) - ord("A")
     if 0 <= number < len(row.choices):
         return number
-    last = chr(ord("A") + len(row.choices) - 1)
+    last = chr(ord("A") + min(len(row.choices), _LETTERS) - 1)
     return "label is not the letter of a choice", f"{row.label!r}, with choices A to {last}"
 
 
@@ -268,13 +281,15 @@ def _is_letter_only(row: _Row) -> bool:
 
 
 def _with_text(row: _Row) -> int | Fault:
-    """Return the number of the choice whose text a label is, or why the row cannot be used.
+    """Return the number of the choice with a label's text, or reason and detail for none.
 
-    Blanks around texts are only compared if no choice is the same.
+    Blanks around texts are ignored if no choice equals the label with them.
     """
-    label, choices = row.label, row.choices
+    label = row.label
+    choices = row.choices
     if label not in choices:
-        label, choices = label.strip(), [choice.strip() for choice in choices]
+        label = label.strip()
+        choices = [choice.strip() for choice in choices]
     equal_choices = choices.count(label)
     if equal_choices == 1:
         return choices.index(label)
@@ -294,6 +309,7 @@ _RIGHT_CHOICES: dict[str, Callable[[_Row], int | Fault]] = {
 def _warn_of_unread_question(
     path: str, columns: ChoiceColumns, block: TableBlock, console: Console
 ) -> None:
+    """Warn if a table has the usual column of questions, but no column of questions is named."""
     read: Sequence[str | None] = (columns.context, *columns.choices, columns.label)
     if columns.question is not None or _USUAL_QUESTION in read:
         return

@@ -62,11 +62,13 @@ from bert_tf.weights.model_directory import ModelDirectory
 class MultipleChoiceTask(Task):
     """Compares scores of the choices of a row, whose number may differ by row.
 
-    Each choice is scored for itself with its context, so neither the place of a choice nor the
+    Each choice is scored by itself with its context, so neither the place of a choice nor the
     number of choices changes its score.
 
     Attributes:
-        label_form: `number`, `letter` or `text`.
+        columns: names of the columns.
+        label_form: form of the labels, `number`, `letter` or `text`.
+        max_seq_length: most tokens of a sequence of context, question and choice.
     """
 
     declaration: ClassVar[TaskDeclaration] = MULTIPLE_CHOICE
@@ -108,21 +110,17 @@ class MultipleChoiceTask(Task):
 
     def describe(self, sources: Mapping[str, ChoiceRows]) -> Iterator[str]:
         for name, source in sources.items():
-            least, most = source.counts.min(), source.counts.max()
+            least = source.counts.min()
+            most = source.counts.max()
             number = f"{most}" if least == most else f"{least} to {most}"
             chance = (1 / source.counts).mean()
             yield f"  {name}: {number} choices per row; {chance:.4f} are right by chance"
-        counted = {
-            name: LabelRows(
-                source.source,
-                list(map(str, source.right.tolist())),
-                source.lines,
-                places=source.places,
-            )
-            for name, source in sources.items()
-        }
-        labels = sorted({label for rows in counted.values() for label in rows.counts}, key=int)
-        yield from label_table(labels, counted)
+        rows_by_name: dict[str, LabelRows] = {}
+        for name, source in sources.items():
+            right = list(map(str, source.right.tolist()))
+            rows_by_name[name] = LabelRows(source.source, right, source.lines, places=source.places)
+        labels = {label for rows in rows_by_name.values() for label in rows.counts}
+        yield from label_table(sorted(labels, key=int), rows_by_name)
 
     def texts(self, source: ChoiceRows) -> dict[str, list[Any]]:
         texts: dict[str, list[Any]] = {"context": source.contexts, "choices": source.choices}
@@ -172,7 +170,9 @@ class MultipleChoiceTask(Task):
         return choice_logits(model, batch, training=training, dropout_key=dropout_key)
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        logits, right, weights = outputs["logits"], batch["right_choice"], batch[ROW_WEIGHTS]
+        logits = outputs["logits"]
+        right = batch["right_choice"]
+        weights = batch[ROW_WEIGHTS]
         chosen = tf.argmax(logits, axis=-1, output_type=tf.int32)
         return LossParts(
             losses={"loss": tf.reduce_sum(cross_entropy(logits, right) * weights)},
@@ -203,23 +203,20 @@ class MultipleChoiceTask(Task):
             predicted["probabilities"],
             source.counts,
         )
+        padded = exact_values(np.asarray(predicted["probabilities"]))
+        counts = source.counts.tolist()
+        probabilities = [row[:count] for row, count in zip(padded, counts, strict=True)]
+        predictions = labeled_rows(
+            self.declaration.predictions,
+            source,
+            source.right,
+            predicted,
+            probabilities=probabilities,
+        )
         return TaskResults(
-            metrics={name: float(each.mean()) for name, each in values.items()},
-            errors={name: error_of_mean(each) for name, each in values.items()},
-            predictions=labeled_rows(
-                self.declaration.predictions,
-                source,
-                source.right,
-                predicted,
-                probabilities=[
-                    row[:count]
-                    for row, count in zip(
-                        exact_values(np.asarray(predicted["probabilities"])),
-                        source.counts.tolist(),
-                        strict=True,
-                    )
-                ],
-            ),
+            metrics={name: float(of_rows.mean()) for name, of_rows in values.items()},
+            errors={name: error_of_mean(of_rows) for name, of_rows in values.items()},
+            predictions=predictions,
         )
 
     def known_targets(self, data: TaskData) -> TaskData:
@@ -275,18 +272,17 @@ class MultipleChoiceTask(Task):
 def choice_values(
     right: np.ndarray, chosen: np.ndarray, probabilities: np.ndarray, counts: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return the values whose means are the metrics: whether a row is right, and 1 / its rank.
-
-    A choice ranks after all that are as likely (scikit-learn
-    `label_ranking_average_precision_score`).
+    """Return the values whose means are the metrics.
 
     Args:
-        right, chosen: int [rows], numbers of choices.
-        probabilities: float [rows, choices], of which a row has the first `counts`.
-        counts: int [rows].
+        right, chosen: int [rows], numbers of the right and of the predicted choices.
+        probabilities: float [rows, choices]; the first `counts` of a row are its choices.
+        counts: int [rows], number of choices of each row.
 
     Returns:
-        Values [rows] by metric.
+        Values [rows] by metric: whether the row is right, and 1 / the rank of the right choice. A
+        choice ranks after all others that are as likely (scikit-learn
+        `label_ranking_average_precision_score`).
     """
     is_there = np.arange(probabilities.shape[1]) < counts[:, None]
     of_right = np.take_along_axis(probabilities, right[:, None], axis=1)
@@ -294,7 +290,7 @@ def choice_values(
     return {"accuracy": right == chosen, "mean_reciprocal_rank": 1 / ranks}
 
 
-_MATRIX_CHOICES = 20
+_MATRIX_CHOICES = 20  # at most, for a matrix of predicted and right places
 
 
 def sections(
@@ -351,7 +347,7 @@ def sections(
 
 
 def _choice_mark(choices: Sequence[str], number: int, kind: MarkKind) -> Mark:
-    """Mark a choice in the text that `shown_texts` makes of a row's choices."""
+    """Mark a choice in the list of choices as `shown_texts` writes it: a numbered line for each."""
     lines = [f"{place}: {text}" for place, text in enumerate(choices)]
     start = sum(len(line) + 1 for line in lines[:number])
     return Mark(start, start + len(lines[number]), kind)

@@ -1,14 +1,14 @@
 """Ceiling of question answering: answers that no model can give.
 
-Answers that are too long, that no window holds whole, or that begin inside of a token cannot be
-predicted. See `bert_tf.tasks.running.ceiling`.
+Answers cannot be predicted if they are too long, if no window holds them whole, or if they begin
+inside a token. See `bert_tf.tasks.running.ceiling`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,15 @@ from bert_tf.tasks.question_answering.rows import normalize_answer
 
 if TYPE_CHECKING:
     from bert_tf.tasks.base.task_data import TaskData
-    from bert_tf.tasks.question_answering.rows import Answer, Questions
+    from bert_tf.tasks.question_answering.question_files import Answer
+    from bert_tf.tasks.question_answering.rows import Questions
     from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
 
 def with_known_answers(data: TaskData) -> TaskData:
-    """Return data with the position of an answer in each window, [CLS] if a window has none.
+    """Return data with the position of an answer in each window; that of [CLS] if there is none.
 
-    Evaluation rows need no positions. An answer without one is searched for in the context.
+    Evaluation rows may lack starts of answers. Such an answer is searched for in its context.
     """
     encoded: QuestionRows = data.details
     _, firsts, lasts = _answer_places(data.source, encoded)
@@ -56,15 +57,28 @@ def gold_span_logits(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndar
     return outputs
 
 
+class _AnswerCause(NamedTuple):
+    """A cause of unpredictable answers; see `Cause` for the texts.
+
+    Attributes:
+        rows: bool [questions], True where it applies.
+    """
+
+    rows: np.ndarray
+    text: str
+    remedy: str
+    is_setting: bool = False
+
+
 def answer_causes(
     task: QuestionAnsweringTask, data: TaskData, missed: np.ndarray
 ) -> Iterator[Cause]:
-    """Yield why answers of missed questions cannot be predicted; each counts by the first cause.
+    """Yield the causes why answers of missed questions cannot be predicted.
 
     Args:
-        task: with the lengths that limit answers.
+        task: has the lengths that limit answers.
         data: the questions.
-        missed: bool [questions], those that a perfect model answers wrong.
+        missed: bool [questions], True for those that a perfect model answers wrong.
     """
     source: Questions = data.source
     encoded: QuestionRows = data.details
@@ -74,50 +88,53 @@ def answer_causes(
     needed = int(lengths[missed].max(initial=0))
     rest = missed & has_answer
     causes = (
-        (
-            places[:, 0] < 0,
-            "is not in the context",
-            "correct the answers, which have to be parts of their context, or name the columns",
-            False,
+        _AnswerCause(
+            rows=places[:, 0] < 0,
+            text="is not in the context",
+            remedy="correct the answers, which have to be parts of their context, or name the "
+            "columns",
         ),
-        (firsts < 0, "holds no word that the tokenizer keeps", "correct the answers", False),
-        (
-            lengths > task.max_answer_length,
-            f"is longer than --max-answer-length {task.max_answer_length}",
-            f"raise --max-answer-length to {needed}",
-            True,
+        _AnswerCause(
+            rows=firsts < 0,
+            text="holds no word that the tokenizer keeps",
+            remedy="correct the answers",
         ),
-        (
-            ~_are_in_a_window(encoded, firsts, lasts),
-            f"is not whole in any window of --max-seq-length {task.max_seq_length} and "
+        _AnswerCause(
+            rows=lengths > task.max_answer_length,
+            text=f"is longer than --max-answer-length {task.max_answer_length}",
+            remedy=f"raise --max-answer-length to {needed}",
+            is_setting=True,
+        ),
+        _AnswerCause(
+            rows=~_are_in_a_window(encoded, firsts, lasts),
+            text=f"is not whole in any window of --max-seq-length {task.max_seq_length} and "
             f"--doc-stride {task.doc_stride}",
-            "lower --doc-stride, or raise --max-seq-length",
-            True,
+            remedy="lower --doc-stride, or raise --max-seq-length",
+            is_setting=True,
         ),
-        (
-            _is_cut(places, firsts, lasts, encoded),
-            "is not made of whole tokens",
-            "correct the answers' starts, or start from a model whose vocabulary splits them there",
-            False,
+        _AnswerCause(
+            rows=_is_cut(places, firsts, lasts, encoded),
+            text="is not made of whole tokens",
+            remedy="correct the answers' starts, or start from a model whose vocabulary splits "
+            "them there",
         ),
-        (
-            _is_without_words(source),
-            "consists of articles and punctuation, which the metrics leave out",
-            "correct the answers",
-            False,
+        _AnswerCause(
+            rows=_is_without_words(source),
+            text="consists of articles and punctuation, which the metrics leave out",
+            remedy="correct the answers",
         ),
     )
-    for rows, text, remedy, is_setting in causes:
+    for cause in causes:
         yield Cause(
-            count=int((rest & rows).sum()),
+            count=int((rest & cause.rows).sum()),
             total=int(has_answer.sum()),
-            text=text,
-            remedy=remedy,
+            text=cause.text,
+            remedy=cause.remedy,
             noun="answer",
-            is_setting=is_setting,
+            is_setting=cause.is_setting,
         )
-        # An answer counts once, by the first cause: the remedy that has to come first.
-        rest = rest & ~rows
+        # An answer only counts for its first cause, whose remedy has to come first.
+        rest = rest & ~cause.rows
     if not task.may_be_unanswerable:
         yield Cause.of_rows(
             missed & ~has_answer,
@@ -136,11 +153,9 @@ def _are_in_a_window(encoded: QuestionRows, firsts: np.ndarray, lasts: np.ndarra
 
 
 def _is_without_words(source: Questions) -> np.ndarray:
-    """Return for each question whether nothing is left of its answers in the metrics, bool."""
-    return np.array(
-        [not any(normalize_answer(answer.text) for answer in listed) for listed in source.answers],
-        bool,
-    )
+    """Return for each question whether normalization leaves nothing of its answers, bool."""
+    has_words = [any(map(normalize_answer, texts)) for texts in source.golds]
+    return ~np.array(has_words, bool)
 
 
 def _answer_places(
@@ -149,9 +164,9 @@ def _answer_places(
     """Find an answer of each question: characters and tokens of the context.
 
     Returns:
-        places: int64 [questions, 2], begin and end of its characters; -1 if it has no answer, or
-            none that is in the context.
-        firsts, lasts: int64 [questions], its tokens; -1 if it has none.
+        places: int64 [questions, 2], start and end of the answer in characters; -1 for a question
+            without an answer that is in the context.
+        firsts, lasts: int64 [questions], first and last token of the answer; -1 for none.
     """
     places = np.full((len(source), 2), -1, np.int64)
     for row, (listed, index) in enumerate(zip(source.answers, source.context_index, strict=True)):
@@ -161,7 +176,7 @@ def _answer_places(
 
 
 def _place(listed: tuple[Answer, ...], context: str) -> tuple[int, int]:
-    """Return characters of the first answer that is at its start, else of the first anywhere."""
+    """Return the characters of the first answer at its start, else of the first in the context."""
     for answer in listed:
         if answer.start >= 0 and context.startswith(answer.text, answer.start):
             return answer.start, answer.start + len(answer.text)
@@ -186,7 +201,7 @@ def _is_cut(
         bool [questions].
     """
     begins = encoded.contexts.offsets[encoded.context_index]
-    # Places of the others would be those of some other text.
+    # Answers without tokens have no place to look up.
     located = np.flatnonzero(firsts >= 0)
     is_cut = np.zeros(len(places), bool)
     first = encoded.contexts.first_characters[(begins + firsts)[located]]

@@ -1,7 +1,7 @@
 """Questions with windows of their contexts, their targets, and the host of the task, in NumPy.
 
-For training data, for evaluation and for engines without TensorFlow. A question is read with each
-window of its context (google-research/bert `run_squad.py`, `doc_stride`).
+Used for training data, for evaluation, and by engines without TensorFlow. A question is read with
+each window of its context (google-research/bert `run_squad.py`, `doc_stride`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import Fault, UsageError
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.windows import (
+    NO_ANSWER_POSITION,
+    SPECIALS_BEFORE_CONTEXT,
     Windows,
     answer_tokens,
     cut_windows,
@@ -23,6 +25,7 @@ from bert_tf.data.rows.windows import (
     window_targets,
 )
 from bert_tf.data.text.host_wordpiece import TokenizedTexts, Tokenizer
+from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR
 from bert_tf.serving.signatures import (
     AnswerLengths,
     AnswerRules,
@@ -41,7 +44,7 @@ from bert_tf.tasks.question_answering.spans import (
 if TYPE_CHECKING:
     from bert_tf.tasks.question_answering.rows import Questions
 
-_LEAST_ROOM = 8
+_LEAST_ROOM = 8  # tokens of a window for the context
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,11 +52,11 @@ class QuestionRows:
     """Questions over contexts, ready for a model.
 
     Attributes:
-        rows: one per window.
+        rows: a row per window.
         windows: the part of the context that each row has.
         question_lengths: int64 [questions], tokens of each question.
         texts: each context once.
-        contexts: tokens of these, with their characters.
+        contexts: tokens of the contexts, with their characters.
         context_index: int64 [questions], the context of each question.
     """
 
@@ -66,9 +69,8 @@ class QuestionRows:
 
     @property
     def context_begins(self) -> np.ndarray:
-        """Return where in its row each window's part of the context begins, int64 [windows]."""
-        # [CLS] is before the question, [SEP] after it.
-        return self.question_lengths[self.windows.question] + 2
+        """Return the position in its row where each window's context begins, int64 [windows]."""
+        return self.question_lengths[self.windows.question] + SPECIALS_BEFORE_CONTEXT
 
 
 def encode_questions(
@@ -81,17 +83,17 @@ def encode_questions(
     """Tokenize questions and contexts, each once, and cut the contexts into windows.
 
     Args:
-        tokenizer: that of the model.
+        tokenizer: tokenizer of the model.
         questions: texts [questions].
         contexts: each context once.
         context_index: int [questions], the context of each question.
-        lengths: in tokens; longer questions are cut.
+        lengths: limits in tokens; longer questions are cut.
     """
     whole = tokenizer.tokenize_with_characters(questions)
     question_tokens = _first_tokens(whole, lengths.max_query_length)
     read = tokenizer.tokenize_with_characters(contexts)
     context_index = np.asarray(context_index, np.int64)
-    capacities = lengths.max_seq_length - 3 - question_tokens.lengths
+    capacities = lengths.max_seq_length - SPECIALS_OF_PAIR - question_tokens.lengths
     windows = cut_windows(read.lengths[context_index], capacities, stride=lengths.doc_stride)
     rows = window_rows(
         windows,
@@ -116,12 +118,12 @@ def encode_questions(
 
 
 def check_question_lengths(max_seq_length: int, max_query_length: int) -> None:
-    """Reject rows that leave less than eight tokens for the context beside a long question.
+    """Check that a row has room for the context beside the longest question.
 
     Raises:
-        UsageError: the lengths leave less.
+        UsageError: there are fewer than eight tokens for the context.
     """
-    least = max_query_length + 3 + _LEAST_ROOM
+    least = max_query_length + SPECIALS_OF_PAIR + _LEAST_ROOM
     if max_seq_length < least:
         raise UsageError(
             f"max_seq_length {max_seq_length} leaves no room for a context beside a question of "
@@ -148,13 +150,13 @@ def question_targets(
 
     Args:
         source: the questions.
-        encoded: the same, encoded.
+        encoded: the same questions, encoded.
 
     Returns:
-        starts, ends: the answer's tokens in each row, int32 [windows], 0 ([CLS]) if a window does
-            not hold the whole answer.
-        is_located: bool [questions], whether the tokens, or their absence, are known; never in
-            files without positions.
+        starts, ends: int32 [windows], positions of the answer's first and last token in each row; 0
+            ([CLS]) if the window does not hold the whole answer.
+        is_located: bool [questions], whether the tokens, or the absence of an answer, are known;
+            all False if no answer of the file has a usable start.
     """
     firsts, lasts = answer_tokens(
         encoded.contexts, encoded.context_index, *_answer_characters(source)
@@ -178,30 +180,25 @@ def located_questions(source: Questions, is_located: np.ndarray) -> Questions:
         RowsRejected: no question is left.
     """
     has_token = is_located | np.array([not listed for listed in source.answers])
-    return source.rejecting(
-        {
-            row: (
-                "answer has no tokens",
-                f"question {source.ids[row]!r}: {source.answers[row][0].text!r}",
-            )
-            for row in np.flatnonzero(~has_token).tolist()
-        }
-    )
+    faults: dict[int, Fault] = {}
+    for row in np.flatnonzero(~has_token).tolist():
+        first = source.answers[row][0]
+        faults[row] = "answer has no tokens", f"question {source.ids[row]!r}: {first.text!r}"
+    return source.rejecting(faults)
 
 
 def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:
-    """Return begin and end of the first answer of each question, int64 [questions] each.
+    """Return start and end of the first answer of each question, int64 [questions] each.
 
-    Both are 0 if there is no answer, or if it is elsewhere than its start says.
+    Both are 0 if there is no answer, or if the answer is not at its start.
     """
     places = np.zeros((2, len(source)), np.int64)
-    for index, (listed, context) in enumerate(
-        zip(source.answers, source.context_index, strict=True)
-    ):
-        if listed:
-            text, start = listed[0]
-            if start >= 0 and source.contexts[context].startswith(text, start):
-                places[:, index] = start, start + len(text)
+    for row, (answers, index) in enumerate(zip(source.answers, source.context_index, strict=True)):
+        if not answers:
+            continue
+        text, start = answers[0]
+        if start >= 0 and source.contexts[index].startswith(text, start):
+            places[:, row] = start, start + len(text)
     starts, ends = places
     return starts, ends
 
@@ -227,17 +224,19 @@ class QuestionAnsweringHost(HostTask, AnswerLengths):
     def targets(
         self, placed: PlacedRow, outputs: Outputs, predicted: Mapping[str, Any]
     ) -> list[Target]:
-        # Logits of the window where both are highest; without an answer, those of [CLS].
+        # The window with the highest sum of both logits; without an answer, the logits of [CLS].
         shape = outputs["start_logits"].shape
         words = placed.words_at(shape)
         best = (-np.inf, 0, 0, 0)
         for window in range(shape[0]):
-            first, last = 0, 0
+            first = NO_ANSWER_POSITION
+            last = NO_ANSWER_POSITION
             if predicted["predicted_start"] >= 0:
                 inside = _answer_places(placed, words[window], predicted)
                 if not inside:
                     continue
-                first, last = inside[0], inside[-1]
+                first = inside[0]
+                last = inside[-1]
             score = outputs["start_logits"][window, first] + outputs["end_logits"][window, last]
             best = max(best, (float(score), window, first, last))
         _, window, first, last = best
@@ -247,7 +246,7 @@ class QuestionAnsweringHost(HostTask, AnswerLengths):
         return [Target(name=str(predicted["predicted_answer"]), weights=weights)]
 
     def encode(self, tokenizer: Tokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
-        numbers: dict[str, int] = {}  # a context of several questions is tokenized once
+        numbers: dict[str, int] = {}  # by context, so that each is tokenized once
         index = [numbers.setdefault(text, len(numbers)) for text in columns["context"]]
         questions = encode_questions(
             tokenizer, columns["question"], list(numbers), np.array(index, np.int64), self
@@ -257,8 +256,9 @@ class QuestionAnsweringHost(HostTask, AnswerLengths):
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Return the best spans of each window (`window_spans`), and the score of none as `cls`."""
-        start, end = outputs["start_logits"], outputs["end_logits"]
+        """Return the best spans of each window (`window_spans`), and as `cls` that of no answer."""
+        start = outputs["start_logits"]
+        end = outputs["end_logits"]
         first, last, score = window_spans(
             start,
             end,
@@ -285,12 +285,13 @@ class QuestionAnsweringHost(HostTask, AnswerLengths):
 
 def _answer_places(placed: PlacedRow, words: np.ndarray, predicted: Mapping[str, Any]) -> list[int]:
     """Return the places of a window whose words are in the predicted answer."""
-    begin, end = int(predicted["predicted_start"]), int(predicted["predicted_end"])
-    return [
-        place
-        for place, number in enumerate(words.tolist())
-        if number >= 0
-        and placed.words[number].input == "context"
-        and placed.words[number].begin < end
-        and placed.words[number].end > begin
-    ]
+    begin = int(predicted["predicted_start"])
+    end = int(predicted["predicted_end"])
+    places = []
+    for place, number in enumerate(words.tolist()):
+        if number < 0:
+            continue
+        word = placed.words[number]
+        if word.input == "context" and word.begin < end and word.end > begin:
+            places.append(place)
+    return places

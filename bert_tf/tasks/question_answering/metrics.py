@@ -1,9 +1,9 @@
 """Exact match and F1 of answers, 0 to 100, by the definitions of the official SQuAD scripts.
 
 Version 1.1: Rajpurkar et al. 2016 (arXiv 1606.05250); version 2.0, with questions that have no
-answer: Rajpurkar et al. 2018 (arXiv 1806.03822). The null threshold is tuned as by
-`evaluate-v2.0.py` with null odds, except that a threshold that leaves every question unanswered is
-below all of them: the script gives 0.
+answer: Rajpurkar et al. 2018 (arXiv 1806.03822). The null threshold is tuned like
+`evaluate-v2.0.py` does with null odds. One difference: if leaving every question unanswered is
+best, the threshold is below all null odds, where the script gives 0.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 from bert_tf.tasks.question_answering.rows import Questions, normalize_answer
 
 _PERCENT = 100.0
+_MARGIN = 1.0  # of null odds: most distance of a tuned threshold from the odds of a question
 _NAMES = ("exact_match", "f1")
 
 
@@ -36,8 +37,8 @@ def token_f1(predicted: str, gold: str, *, version_2: bool) -> float:
 
     Args:
         predicted, gold: texts.
-        version_2: how answers without words count: 1 if both have none, else 0; in version 1.1
-            always 0.
+        version_2: whether two answers without words are equal, as in version 2.0: F1 is then 1; in
+            version 1.1 it is 0.
     """
     predicted_words = normalize_answer(predicted).split()
     gold_words = normalize_answer(gold).split()
@@ -47,7 +48,8 @@ def token_f1(predicted: str, gold: str, *, version_2: bool) -> float:
     shared = sum(common.values())
     if shared == 0:
         return 0.0
-    precision, recall = shared / len(predicted_words), shared / len(gold_words)
+    precision = shared / len(predicted_words)
+    recall = shared / len(gold_words)
     return 2 * precision * recall / (precision + recall)
 
 
@@ -62,13 +64,15 @@ def question_scores(
         version_2: whether questions may have no answer.
 
     Returns:
-        Two arrays, float64 [questions], 0 to 1.
+        Exact match and F1, float64 [questions] each, 0 to 1.
     """
     exact: list[float] = []
     f1: list[float] = []
-    for answer, listed in zip(predicted, golds, strict=True):
-        usable = [gold for gold in listed if normalize_answer(gold)] if version_2 else list(listed)
-        candidates = usable or [""]
+    for answer, texts in zip(predicted, golds, strict=True):
+        candidates = list(texts)
+        if version_2:
+            candidates = [gold for gold in texts if normalize_answer(gold)]
+        candidates = candidates or [""]
         exact.append(max(exact_match(answer, gold) for gold in candidates))
         f1.append(max(token_f1(answer, gold, version_2=version_2) for gold in candidates))
     return np.array(exact), np.array(f1)
@@ -91,7 +95,7 @@ def answer_metrics(
 def _means(
     arrays: tuple[np.ndarray, np.ndarray], golds: Sequence[Sequence[str]], version_2: bool
 ) -> dict[str, float]:
-    """Average what `question_scores` returns over all questions, and over those of each kind."""
+    """Average the results of `question_scores` over all questions, and over each kind of them."""
     scores = dict(zip(_NAMES, arrays, strict=True))
     metrics = {name: percentage(values) for name, values in scores.items()}
     if version_2:
@@ -115,8 +119,8 @@ class SpanScores:
     Attributes:
         is_text: bool, whether there is such a span.
         exact_match, f1: float64, of that span, 0 to 1.
-        null_odds: float64, null score minus best span's score.
-        has_answer: bool, by the gold answers.
+        null_odds: float64, null score minus the score of that span.
+        has_answer: bool, whether the question has a gold answer.
     """
 
     is_text: np.ndarray
@@ -166,11 +170,12 @@ class BestThreshold(NamedTuple):
 
 
 def best_threshold(spans: SpanScores, scores: np.ndarray) -> BestThreshold:
-    """Find the threshold with the highest mean of `exact_match` or `f1`, of several the least.
+    """Find the threshold with the highest mean of `exact_match` or `f1`; the lowest of equals.
 
-    With questions in the order of their null odds, a threshold answers the first k of them.
-    Answering a question adds its score, or takes away the 1 that no answer has where there is none;
-    so one running sum has the totals of all thresholds.
+    If questions are sorted by their null odds, a threshold answers the first k of them. Answering a
+    question that has an answer adds its score to the total. Answering one that has none takes away
+    the 1 that it gets when it is left unanswered. So a single running sum has the totals of all
+    thresholds.
 
     Args:
         spans: best span of each question.
@@ -179,15 +184,18 @@ def best_threshold(spans: SpanScores, scores: np.ndarray) -> BestThreshold:
     order = np.argsort(spans.null_odds, kind="stable")
     odds = spans.null_odds[order]
     gains = np.where(spans.has_answer, scores, -spans.is_text.astype(np.float64))[order]
-    # Before the first question, when none is answered, and after each with different null odds.
+    # Totals of k = 0, 1, … answered questions. No threshold separates questions of equal odds.
     totals = np.count_nonzero(~spans.has_answer) + np.concatenate([[0.0], np.cumsum(gains)])
     can_end = np.concatenate([[True], odds[1:] != odds[:-1], [True]])
     best = int(np.argmax(np.where(can_end, totals, -np.inf)))
-    beyond = np.concatenate([[odds[0] - 2.0], odds, [odds[-1] + 2.0]])
+    # The lowest threshold for each k, and a bound above the last. Beyond the odds of all questions,
+    # thresholds are `_MARGIN` away from these.
+    lowest = np.concatenate([[odds[0] - 2 * _MARGIN], odds, [odds[-1] + 2 * _MARGIN]])
+    gap = float(lowest[best + 1] - lowest[best])
     return BestThreshold(
-        percentage=100.0 * float(totals[best]) / len(odds),
-        least=float(beyond[best]),
-        between=float(beyond[best] + min((beyond[best + 1] - beyond[best]) / 2.0, 1.0)),
+        percentage=_PERCENT * float(totals[best]) / len(odds),
+        least=float(lowest[best]),
+        between=float(lowest[best]) + min(gap / 2.0, _MARGIN),
     )
 
 
@@ -196,9 +204,10 @@ def threshold_metrics(spans: SpanScores, threshold: float) -> dict[str, float]:
 
     Args:
         spans: best span of each question.
-        threshold: of the model.
+        threshold: threshold of the model, which is reported beside them.
     """
-    exact, f1 = (best_threshold(spans, scores) for scores in (spans.exact_match, spans.f1))
+    exact = best_threshold(spans, spans.exact_match)
+    f1 = best_threshold(spans, spans.f1)
     return {
         "null_threshold": threshold,
         "exact_match_untuned": percentage(spans.with_threshold(spans.exact_match, 0.0)),
@@ -218,7 +227,7 @@ def question_results(
     Args:
         source: the questions.
         predicted: outputs by name, [questions].
-        null_threshold: of the model; None if it leaves no question unanswered.
+        null_threshold: threshold of the model; None if it answers every question.
     """
     golds = source.golds
     version_2 = not all(golds)
@@ -228,28 +237,19 @@ def question_results(
     if null_threshold is not None and not all(golds):
         metrics |= threshold_metrics(SpanScores.of(predicted, golds), null_threshold)
     has_lines = len(source.lines) == 1 or len(set(source.lines)) > 1  # JSON may be one line
-    return TaskResults(
-        metrics=metrics,
-        errors={
-            name: _PERCENT * error_of_mean(values)
-            for name, values in zip(_NAMES, scores, strict=True)
-        },
-        predictions=[
-            {
-                "id": identity,
-                **(source.places.fields(line) if has_lines else {}),
-                "answers": gold,
-                **row,
-            }
-            for identity, line, gold, row in zip(
-                source.ids, source.lines, golds, cells, strict=True
-            )
-        ],
-    )
+    predictions = []
+    for identity, line, gold, row in zip(source.ids, source.lines, golds, cells, strict=True):
+        place = source.places.fields(line) if has_lines else {}
+        predictions.append({"id": identity, **place, "answers": gold, **row})
+    errors = {}
+    for name, values in zip(_NAMES, scores, strict=True):
+        errors[name] = _PERCENT * error_of_mean(values)
+    return TaskResults(metrics=metrics, errors=errors, predictions=predictions)
 
 
 # A threshold that is tuned on fewer questions of a kind follows single rows: with one of a kind it
-# may leave half of the questions unanswered, and its F1 on these rows says nothing of others.
+# may leave half of the questions unanswered, and its F1 on these rows does not predict that on
+# others.
 _LEAST_TO_TUNE = 10
 
 
@@ -259,7 +259,7 @@ def can_tune(source: Questions) -> bool:
 
 
 def how_tuned(source: Questions) -> str:
-    """Say how the null threshold is found on evaluation questions, and if it is not, why."""
+    """Return a text on how evaluation questions tune the null threshold, or why they do not."""
     if can_tune(source):
         return "tuned for F1 on the evaluation rows after every epoch"
     answered, unanswered = _questions_by_kind(source)

@@ -54,7 +54,7 @@ class QuestionAnsweringConfig(FinetuneConfig):
 
     @property
     def remedy_for_long_texts(self) -> str:
-        """Say how fewer questions are cut; contexts are read in windows."""
+        """Return advice on how to cut fewer questions; contexts are read in windows."""
         return f"their questions are cut; raise --max-query-length {self.max_query_length}"
 
 
@@ -84,8 +84,8 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     if answer is None:
         raise table.missing("answer_column", "the answer")
     columns = {"question_column": question, "context_column": context, "answer_column": answer}
-    if any(each.name == answer and _holds_structs(each) for each in table.columns):
-        return columns
+    if any(column.name == answer and _holds_structs(column) for column in table.columns):
+        return columns  # structs hold the starts, too
     start = table.find(
         "answer_start_column",
         names=_START,
@@ -98,7 +98,7 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
 
 
 def _holds_structs(column: ColumnSketch) -> bool:
-    """Return whether answers have their starts with them, as in HuggingFace's rows of SQuAD."""
+    """Return whether answers include their starts, as in HuggingFace's rows of SQuAD."""
     return column.kind == "object" or column.example.strip("'\"").startswith(("{", "[{"))
 
 

@@ -1,4 +1,4 @@
-"""The sections of a page on answers: which kinds are wrong, where, and the worst of them."""
+"""The sections of a page on answers: kinds of errors, groups of questions, and the worst rows."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from bert_tf.tasks.question_answering.rows import normalize_answer
 
 if TYPE_CHECKING:
     from bert_tf.tasks.base.prediction_rows import TaskResults
-    from bert_tf.tasks.question_answering.rows import Answer, Questions
+    from bert_tf.tasks.question_answering.question_files import Answer
+    from bert_tf.tasks.question_answering.rows import Questions
     from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
-_FIRST_WORDS = 12
+_FIRST_WORDS = 12  # of questions; the most frequent ones have groups of their own
 _OTHER = "all others"
-_SHOWN_CONTEXT = 160  # characters on both sides of what is marked
+_SHOWN_CONTEXT = 160  # characters on both sides of the marks
 # Characters between two marks up to which both are shown.
 _FARTHEST_MARK = 400
 _Measures = Mapping[str, tuple[CellKind, np.ndarray]]
@@ -61,12 +62,12 @@ _OUTCOMES = {
 
 
 def outcome_of(predicted: str, golds: Sequence[str], f1: float) -> Outcome:
-    """Say how an answer compares with the gold answers, of several with the nearest.
+    """Compare an answer with the gold answers; of several, the nearest counts.
 
     Args:
-        predicted: "" for no answer.
-        golds: none for a question without an answer.
-        f1: of the words, the best over the gold answers, 0 to 1.
+        predicted: the answer; "" for none.
+        golds: gold answers; empty for a question without an answer.
+        f1: F1 of the words, the best over the gold answers, 0 to 1.
     """
     if f1 == 1.0:
         return Outcome.RIGHT
@@ -138,24 +139,21 @@ def sections(
 def _wrong_answers(
     source: Questions, contexts: Sequence[str], predicted: Mapping[str, Any], f1: np.ndarray
 ) -> ExamplesSection:
-    """Show the answers that the model is surest of though they are wrong.
+    """Show the wrong answers with the highest probabilities.
 
     Args:
-        contexts: of each question.
+        source: the questions.
+        contexts: context of each question.
+        predicted: outputs by name, [questions].
         f1: float64 [questions], 0 to 1.
     """
     golds = source.golds
     answers = predicted["predicted_answer"]
     probabilities = np.asarray(predicted["predicted_score"], np.float64)
-    shown = [
-        _shown_context(context, _marks(context, listed, place))
-        for context, listed, place in zip(
-            contexts,
-            source.answers,
-            zip(predicted["predicted_start"], predicted["predicted_end"], strict=True),
-            strict=True,
-        )
-    ]
+    places = zip(predicted["predicted_start"], predicted["predicted_end"], strict=True)
+    shown = []
+    for context, listed, place in zip(contexts, source.answers, places, strict=True):
+        shown.append(_shown_context(context, _marks(context, listed, place)))
     has_lines = len(set(source.lines)) > 1  # JSON may be one line
     return worst_rows(
         np.where(f1 < 1, probabilities - f1, -np.inf),
@@ -185,12 +183,8 @@ def _wrong_answers(
 def _outcomes(
     answers: Sequence[str], golds: Sequence[Sequence[str]], f1: np.ndarray, scores: np.ndarray
 ) -> TableSection:
-    outcomes = np.array(
-        [
-            outcome_of(answer, listed, score)
-            for answer, listed, score in zip(answers, golds, f1.tolist(), strict=True)
-        ]
-    )
+    """Count answers by outcome."""
+    outcomes = np.array(list(map(outcome_of, answers, golds, f1.tolist())))
     counts = np.bincount(outcomes, minlength=len(Outcome))
     return TableSection(
         title="How answers go wrong",
@@ -215,6 +209,7 @@ def _outcomes(
 
 
 def _by_first_word(questions: Sequence[str], measures: _Measures) -> TableSection:
+    """Tabulate questions by their first word: who, when, …."""
     words = [(question.split(maxsplit=1) or [""])[0].casefold() for question in questions]
     names = [word for word, _ in Counter(words).most_common(_FIRST_WORDS)]
     number = {word: place for place, word in enumerate(names)}
@@ -225,7 +220,7 @@ def _by_first_word(questions: Sequence[str], measures: _Measures) -> TableSectio
 def _by_answer_length(
     golds: Sequence[Sequence[str]], measures: _Measures
 ) -> Iterator[TableSection]:
-    """Tabulate questions that have an answer by the words of the first one."""
+    """Tabulate questions that have an answer by the number of words of the first one."""
     has_answer = np.array([bool(listed) for listed in golds])
     if not has_answer.any():
         return
@@ -247,11 +242,15 @@ def _marks(context: str, answers: Sequence[Answer], place: tuple[int, int]) -> l
     if begin >= 0 and (begin, end) in golds:
         return [Mark(begin, end, "right")]
     marks = [Mark(begin, end, "wrong")] if begin >= 0 else []
-    return marks + [Mark(*each, "missed") for each in sorted(golds)]
+    return marks + [Mark(start, stop, "missed") for start, stop in sorted(golds)]
 
 
 def _shown_context(context: str, marks: Sequence[Mark]) -> tuple[str, list[Mark]]:
-    """Cut a context around its first mark and those near it; returns the marks of what is left."""
+    """Cut a context around its first mark and the marks near it.
+
+    Returns:
+        The part of the context, with `…` where it was cut, and the marks in it.
+    """
     if not marks:
         return context, []
     first = marks[0]
@@ -262,9 +261,8 @@ def _shown_context(context: str, marks: Sequence[Mark]) -> tuple[str, list[Mark]
     ]
     begin = max(0, min(mark.start for mark in near) - _SHOWN_CONTEXT)
     end = min(len(context), max(mark.end for mark in near) + _SHOWN_CONTEXT)
-    before, after = "…" if begin else "", "…" if end < len(context) else ""
+    before = "…" if begin else ""
+    after = "…" if end < len(context) else ""
     moved = len(before) - begin
-    return (
-        f"{before}{context[begin:end]}{after}",
-        [mark._replace(start=mark.start + moved, end=mark.end + moved) for mark in near],
-    )
+    marks = [mark._replace(start=mark.start + moved, end=mark.end + moved) for mark in near]
+    return f"{before}{context[begin:end]}{after}", marks

@@ -1,62 +1,45 @@
-"""Questions with their contexts and answers, from SQuAD JSON (1.1, 2.0) or a table."""
+"""The usable questions of a file with their contexts and answers, and checks of the answers."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import math
 import re
 import string
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import Fault
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.cells import cell_text, check_columns, list_in_text, value_in_text
 from bert_tf.data.tables.dialect import PLAIN, TableBudget, TableDialect
 from bert_tf.data.tables.file_rows import FileRows
-from bert_tf.data.tables.formats.squad_json import is_squad_json, read_squad_entries
+from bert_tf.data.tables.formats.squad_json import is_squad_json
 from bert_tf.data.tables.places import Places
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
-from bert_tf.data.tables.tables import read_table_blocks
 from bert_tf.data.tables.text_files import has_surrogates
+from bert_tf.tasks.question_answering.question_files import (
+    Answer,
+    FileQuestion,
+    QuestionColumns,
+    squad_questions,
+    table_questions,
+)
 
-_SHOWN = 5
-_WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
-_LONGEST_CONTEXT = 10**9  # characters
-_STRUCTS = "answers"  # the column of HuggingFace's rows, whose structs have text and answer_start
+_SHOWN = 5  # questions named in a warning
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalize_answer(text: str) -> str:
-    """Return a text in lower case, its words separated by one space.
+    """Normalize an answer for comparison, as the official scripts of SQuAD do.
 
-    Without punctuation and articles, as the official scripts do.
+    Case, punctuation and articles are removed, and words are separated by one space.
     """
     bare = text.lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
-
-
-class Answer(NamedTuple):
-    """A text and the character of the context it starts at, -1 if that is not given."""
-
-    text: str
-    start: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class QuestionColumns:
-    """Columns of a table; those of answers are None if they are not needed."""
-
-    question: str
-    context: str
-    answer: str | None = None
-    answer_start: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,10 +47,11 @@ class Questions(FileRows):
     """The usable questions of a file.
 
     Attributes:
-        ids: SQuAD's ids, or the lines of a table.
+        ids: id of each question in SQuAD, or `line 7` in a table.
+        questions: text of each question.
         contexts: every context once.
         context_index: int64 [questions], the context of each question.
-        answers: of each question; none for a question without an answer.
+        answers: answers of each question; () for a question without an answer.
     """
 
     noun: ClassVar[str] = "question"
@@ -81,6 +65,7 @@ class Questions(FileRows):
 
     @property
     def golds(self) -> list[list[str]]:
+        """Return the texts of the answers of each question."""
         return [[answer.text for answer in listed] for listed in self.answers]
 
     @property
@@ -90,11 +75,12 @@ class Questions(FileRows):
         return [f"line {place}" if name == f"line {place.line}" else name for name, place in pairs]
 
     def counted(self) -> str:
+        """Return a text with the numbers of questions and of those without an answer."""
         without = sum(not listed for listed in self.answers)
         return f"{quantity(len(self), 'question')}, {without:,} of them without an answer"
 
     def selected(self, rows: np.ndarray, rejects: list[Reject]) -> Self:
-        """Select questions, and leave out contexts of the others."""
+        """Return some of the questions, and only their contexts."""
         chosen = super().selected(rows, rejects)
         used, context_index = np.unique(chosen.context_index, return_inverse=True)
         contexts = [self.contexts[context] for context in used]
@@ -118,10 +104,10 @@ def read_questions(
     Args:
         path: the file.
         columns: names of a table's columns.
-        check_offsets: whether to reject questions whose answer is not at the given position, as
-            training must; measuring needs only the text.
+        check_offsets: whether to reject questions whose answer is not at its start. Training needs
+            that; metrics only need the text.
         dialect: how the file is written.
-        max_rows: how many of its first questions are read, rejected ones included; 0 for all.
+        max_rows: read only the first questions, rejected ones included (0: all).
         console: gets warnings about answers; None for none.
 
     Raises:
@@ -144,9 +130,8 @@ def read_questions(
         for count, question in enumerate(rows, start=1):
             if builder.add(question):
                 budget.add(0, (question.context,))
-            budget.add(
-                1, (question.id, question.question, *(answer.text for answer in question.answers))
-            )
+            answers = (answer.text for answer in question.answers)
+            budget.add(1, (question.id, question.question, *answers))
             if count == max_rows:
                 break
     questions = builder.build()
@@ -155,38 +140,35 @@ def read_questions(
     return questions
 
 
-class FoundQuestion(NamedTuple):
-    """One question as found, or why it cannot be used."""
-
-    id: str
-    line: int
-    question: str
-    context: str
-    answers: tuple[Answer, ...]
-    fault: Fault | None
-
-
 class _Questions:
-    """Collects usable questions, with every context once, and rejects; `places` names rows."""
+    """Collects usable questions, with every context once, and rejects.
+
+    Args:
+        source: the file.
+        places: places of its rows, for rejects.
+        check_offsets: whether answers must be at their starts.
+        names_questions: whether questions have ids of their own, as in SQuAD JSON.
+    """
 
     def __init__(self, source: str, places: Places, *, check_offsets: bool, names_questions: bool):
         self._source = source
         self._places = places
         self._names_questions = names_questions
         self._check_offsets = check_offsets
-        self._questions: list[FoundQuestion] = []
+        self._questions: list[FileQuestion] = []
         self._lines: dict[str, int] = {}  # of the questions, by id
         self._contexts: dict[str, int] = {}
         self._context_index: list[int] = []
         self.rejects: list[Reject] = []
 
-    def add(self, question: FoundQuestion) -> bool:
+    def add(self, question: FileQuestion) -> bool:
         """Keep a question or a reject; return whether its context is new."""
         fault = question.fault or self._fault(question)
         if fault:
             reason, detail = fault
             if self._names_questions and question.fault is None:
-                detail = f"question {question.id!r}" + (f": {detail}" if detail else "")
+                name = f"question {question.id!r}"
+                detail = f"{name}: {detail}" if detail else name
             place = self._places.at(question.line)
             self.rejects.append(Reject.at(self._source, place, reason, detail))
             return False
@@ -197,6 +179,7 @@ class _Questions:
         return len(self._contexts) > known
 
     def build(self) -> Questions:
+        """Return all usable questions; raise RowsRejected if there are none."""
         if not self._questions:
             raise nothing_usable(self._source, self.rejects, noun=Questions.noun)
         return Questions(
@@ -211,7 +194,8 @@ class _Questions:
             places=self._places,
         )
 
-    def _fault(self, question: FoundQuestion) -> Fault | None:
+    def _fault(self, question: FileQuestion) -> Fault | None:
+        """Return reason and detail if a question cannot be used; None if it can."""
         if question.id in self._lines:
             return "duplicate question id", f"first at line {self._lines[question.id]}"
         for name in ("id", "question", "context"):
@@ -231,15 +215,16 @@ def place_fault(answer: Answer, context: str) -> Fault | None:
     """Return reason and detail if a question cannot be trained on; None if it can.
 
     Args:
-        answer: the first of the question.
-        context: the text that must have the answer at its start.
+        answer: the first answer of the question.
+        context: the text that must have the answer at the given start.
     """
     text, start = answer
     if start < 0:
         return "answer has no start that is a whole number", repr(text)
     if context.startswith(text, start):
         return None
-    there = f"{text!r} at {start}, where the context has {context[start : start + len(text)]!r}"
+    text_there = context[start : start + len(text)]
+    there = f"{text!r} at {start}, where the context has {text_there!r}"
     nearest = _nearest_place(answer, context)
     if nearest is None:
         return "answer is not in the context", there
@@ -248,15 +233,16 @@ def place_fault(answer: Answer, context: str) -> Fault | None:
 
 def doubtful_answers(questions: Questions) -> Iterator[str]:
     """Yield warnings on evaluation questions whose gold answers are likely wrong."""
-    absent, misplaced = [], []
-    for identity, listed, index in zip(
+    absent: list[str] = []
+    misplaced: list[str] = []
+    for identity, answers, index in zip(
         questions.names, questions.answers, questions.context_index, strict=True
     ):
         context = questions.contexts[index]
-        if not listed:
+        if not answers:
             continue
-        text, start = listed[0]
-        if not any(_is_in(answer.text, context) for answer in listed):
+        text, start = answers[0]
+        if not any(_is_in(answer.text, context) for answer in answers):
             absent.append(identity)
         elif start >= 0 and not context.startswith(text, start):
             misplaced.append(identity)
@@ -274,188 +260,19 @@ def doubtful_answers(questions: Questions) -> Iterator[str]:
 
 
 def _is_in(text: str, context: str) -> bool:
+    """Return whether a context has an answer, as it is or normalized."""
     return text in context or normalize_answer(text) in normalize_answer(context)
 
 
 def _nearest_place(answer: Answer, context: str) -> int | None:
-    """Return the place of the answer in the context, of several the one nearest to its start."""
+    """Return the place of an answer in the context that is nearest to its start; None for none."""
     text, start = answer
-    places = {context.rfind(text, 0, start + len(text)), context.find(text, start)} - {-1}
+    before = context.rfind(text, 0, start + len(text))
+    after = context.find(text, start)
+    places = {before, after} - {-1}
     return min(places, key=lambda place: abs(place - start), default=None)
 
 
 def _shown(ids: Sequence[str]) -> str:
     listed = ", ".join(ids[:_SHOWN])
     return listed if len(ids) <= _SHOWN else f"{listed} and {len(ids) - _SHOWN:,} more"
-
-
-def squad_questions(path: str | Path, dialect: TableDialect) -> Iterator[FoundQuestion]:
-    """Yield the questions of SQuAD JSON, usable or not."""
-    for line, context, question, fault in read_squad_entries(path, dialect):
-        if fault is not None:
-            yield _unusable(line, *fault)
-        elif not isinstance(question, dict):
-            yield _unusable(line, "question is not a JSON object")
-        else:
-            yield _squad_question(line, context, question)
-
-
-def _squad_question(line: int, context: Any, entry: dict[str, Any]) -> FoundQuestion:
-    identity = cell_text(entry.get("id"))
-    question = entry.get("question")
-    if not identity:
-        return _unusable(line, "question has no id")
-    where = f"question {identity!r}"
-    if not isinstance(context, str):
-        return _unusable(line, "context is missing or not text", where)
-    if not isinstance(question, str):
-        return _unusable(line, "question is missing or not text", where)
-    answers: tuple[Answer, ...] = ()
-    if not _is_impossible(entry):
-        listed = _as_structs(entry.get("answers"))
-        if not isinstance(listed, list):
-            return _unusable(line, "question has no list of answers", where)
-        for item in listed:
-            text = item.get("text") if isinstance(item, dict) else None
-            if not isinstance(text, str) or not text.strip():
-                return _unusable(line, "answer is missing or not text", where)
-            answers += (Answer(text, _whole_number(item.get("answer_start"))),)
-    return FoundQuestion(identity, line, question, context, answers, None)
-
-
-def _unusable(line: int, reason: str, detail: str = "") -> FoundQuestion:
-    return FoundQuestion("", line, "", "", (), (reason, detail))
-
-
-def table_questions(
-    path: str | Path,
-    columns: QuestionColumns,
-    places: Places,
-    *,
-    check_offsets: bool,
-    dialect: TableDialect,
-    console: Console | None,
-) -> Iterator[FoundQuestion]:
-    """Yield the questions of a table, usable or not.
-
-    Args:
-        path: the file.
-        columns: names of its columns.
-        places: gets those of the rows.
-        check_offsets: whether starts of answers are needed.
-        dialect: how the file is written.
-        console: gets warnings of the reader; None for none.
-
-    Raises:
-        UsageError: the file is missing or lacks a column.
-    """
-    blocks = read_table_blocks(
-        path,
-        dialect=dialect,
-        text_columns=(columns.question, columns.context),
-        not_ids=(columns.answer or "", columns.answer_start or ""),
-        console=console,
-    )
-    is_first = True
-    for block in blocks:
-        is_absent = is_first and columns.answer not in (None, *block.columns)
-        if is_absent and any(_structs(row.get(_STRUCTS)) for row in block.rows):
-            columns = dataclasses.replace(columns, answer=_STRUCTS)
-        if is_first and block.columns:
-            has_starts = not check_offsets or any(
-                _structs(row.get(columns.answer or "")) for row in block.rows
-            )
-            needed = (columns.answer, None if has_starts else columns.answer_start)
-            check_columns(path, block.header, block.columns, [name for name in needed if name])
-        is_first = False
-        places.update(block.places)
-        for line, row in block.in_order():
-            if isinstance(row, Reject):
-                yield _unusable(line, row.reason, row.detail)
-            else:
-                yield _table_question(row, line, columns)
-
-
-def _table_question(row: dict[str, Any], line: int, columns: QuestionColumns) -> FoundQuestion:
-    """Read a question of a table; answers are structs, lists, or a text with its start."""
-    texts: list[Any] = []
-    starts: list[Any] = []
-    structs = _structs(row.get(columns.answer or ""))
-    if _is_impossible(row):
-        pass
-    elif structs is not None:
-        texts = [text for each in structs for text in _as_list(each["text"])]
-        starts = [start for each in structs for start in _as_list(each.get("answer_start"))]
-    elif columns.answer:
-        texts, starts = _as_lists(row.get(columns.answer), row.get(columns.answer_start or ""))
-    if not all(_is_value(text) for text in texts):
-        return _unusable(line, "answer is neither text nor number")
-    numbers = [_whole_number(start) for start in starts]
-    numbers += [-1] * (len(texts) - len(numbers))
-    answers = tuple(
-        Answer(cell_text(text), start)
-        for text, start in zip(texts, numbers, strict=False)
-        if cell_text(text).strip()
-    )
-    question, context = row[columns.question], row[columns.context]
-    return FoundQuestion(f"line {line}", line, question, context, answers, None)
-
-
-def _structs(value: Any) -> list[dict[str, Any]] | None:
-    """Return structs of answers with `text` and `answer_start`, parsed in CSV; else None."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        value = value_in_text(value)
-    listed = value if isinstance(value, list) else [value]
-    if not listed or not all(isinstance(each, dict) and "text" in each for each in listed):
-        return None
-    return listed
-
-
-def _as_structs(answers: Any) -> Any:
-    """Return HuggingFace's struct of two lists as SQuAD's list of structs; others unchanged."""
-    if not isinstance(answers, dict) or "text" not in answers:
-        return answers
-    texts, starts = _as_list(answers["text"]), _as_list(answers.get("answer_start"))
-    pairs = itertools.zip_longest(texts, starts[: len(texts)])
-    return [{"text": text, "answer_start": start} for text, start in pairs]
-
-
-def _is_impossible(entry: dict[str, Any]) -> bool:
-    """Return whether SQuAD 2.0 marks a question as unanswerable, also as text.
-
-    Such questions may have plausible answers.
-    """
-    return cell_text(entry.get("is_impossible")).strip().lower() in ("true", "1", "1.0")
-
-
-def _is_value(value: Any) -> bool:
-    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _as_lists(answer: Any, start: Any) -> tuple[list[Any], list[Any]]:
-    """Return answers and starts as lists; texts without starts may be written as one text."""
-    texts = list_in_text(answer) if isinstance(answer, str) else None
-    if texts is not None:
-        starts = list_in_text(start) if isinstance(start, str) else None
-        has_no_start = not cell_text(start).strip()
-        if starts is not None or (has_no_start and all(isinstance(text, str) for text in texts)):
-            return texts, starts or []
-    return _as_list(answer), _as_list(start)
-
-
-def _as_list(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
-def _whole_number(value: Any) -> int:
-    """Return the number, also 22.0 as in columns with gaps; -1 if there is none."""
-    if isinstance(value, str):
-        match = _WHOLE_NUMBER.fullmatch(value.strip())
-        return int(match[1]) if match else -1
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return -1
-    return value if 0 <= value < _LONGEST_CONTEXT else -1

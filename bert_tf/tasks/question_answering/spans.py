@@ -2,14 +2,16 @@
 
 The answers of a question are found in two steps:
 
-1. `window_spans` keeps the best spans of each window: all pairs of a start and an end in the
-   context, up to the maximal length, by the sum of their logits.
-2. `question_spans` puts the spans of all windows on the tokens of the context, where the same span
-   of two windows is one, and ranks them; `choose_answers` picks one, or none.
+1. `window_spans` scores all spans of each window, up to the maximal length, by the sum of the
+logits
+   of start and end, and keeps the best.
+2. `question_spans` ranks the spans of all windows of a question; the same span of two windows
+counts
+   once. `choose_answers` picks one of them, or none.
 
-Unlike `run_squad.py` (`write_predictions`), which pairs the 20 best starts with the 20 best ends,
-all spans compete, and a span seen in several windows counts with its best score there. Both differ
-only where the best pairs are too long or end before they start.
+`run_squad.py` (`write_predictions`) pairs the 20 best starts with the 20 best ends. Here, all spans
+compete, and a span that several windows have counts with its best score. Results only differ where
+the best pairs are too long, or end before they start.
 """
 
 from __future__ import annotations
@@ -35,10 +37,10 @@ _SENTENCE_END = re.compile(SENTENCE_END)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanCandidates:
-    """Scored spans of contexts, the best first within a question.
+    """Scored spans of contexts; `question_spans` returns the best of a question first.
 
     Attributes:
-        question: int64 [n], ascending.
+        question: int64 [n], the question of each span, ascending.
         first, last: int64 [n], tokens of the context; the last one is part of the span.
         score: float32 [n], start logit plus end logit.
     """
@@ -47,6 +49,15 @@ class SpanCandidates:
     first: np.ndarray
     last: np.ndarray
     score: np.ndarray
+
+    def selected(self, chosen: np.ndarray) -> SpanCandidates:
+        """Return the spans with these numbers, int [m], or where a mask, bool [n], is True."""
+        return SpanCandidates(
+            question=self.question[chosen],
+            first=self.first[chosen],
+            last=self.last[chosen],
+            score=self.score[chosen],
+        )
 
 
 def window_spans(
@@ -60,28 +71,29 @@ def window_spans(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find the best spans of each window.
 
-    All spans are scored at once: row `extra` of the table has, at each start, the span that ends so
-    many tokens later. A window of 384 tokens with answers up to 30 tokens has 11,520.
+    All spans are scored at once, in a table for each window: row `extra`, column `start` is the
+        span
+    that ends `extra` tokens after its start. With windows of 384 tokens and answers up to 30
+    tokens, a table has 11,520 spans.
 
     Args:
         start_logits, end_logits: float32 [windows, length].
         context_begins, context_lengths: int [windows], the context's part in each row.
-        max_answer_length: tokens of a span at most.
-        n_best: how many spans.
+        max_answer_length: most tokens of a span.
+        n_best: number of spans to return for each window.
 
     Returns:
         first, last: int64 [windows, n_best], counted within the context's part.
-        score: float32 [windows, n_best], in no order; minus infinity marks a missing span.
+        score: float32 [windows, n_best]; minus infinity marks a missing span. Spans are not sorted.
     """
     rows, length = start_logits.shape
     places = np.arange(length)
-    inside = (places >= context_begins[:, None]) & (
-        places < (context_begins + context_lengths)[:, None]
-    )
+    context_ends = context_begins + context_lengths
+    inside = (places >= context_begins[:, None]) & (places < context_ends[:, None])
     starts = np.where(inside, start_logits, -np.inf).astype(np.float32)
     ends = np.where(inside, end_logits, -np.inf).astype(np.float32)
     longest = min(max_answer_length, length)
-    # Rows that no span is in, so that there are `n_best` places to choose from.
+    # Empty rows of the table, so that it has at least `n_best` places
     spare = max(0, -(-n_best // length) - longest)
     scores = np.full((rows, longest + spare, length), -np.inf, np.float32)
     for extra in range(longest):
@@ -100,42 +112,42 @@ def question_spans(
 
     Args:
         windows: the part of the context that each row has.
-        first, last, score: spans of each window, [windows, n], as of `window_spans`.
-        n_best: how many spans to keep of a question.
+        first, last, score: spans of each window, [windows, n], see `window_spans`.
+        n_best: number of spans to keep of a question.
     """
-    there = np.isfinite(score)
-    question = np.broadcast_to(windows.question[:, None], score.shape)[there]
-    first = (first + windows.start[:, None])[there]
-    last = (last + windows.start[:, None])[there]
-    score = score[there]
+    is_span = np.isfinite(score)
+    spans = SpanCandidates(
+        question=np.broadcast_to(windows.question[:, None], score.shape)[is_span],
+        first=(first + windows.start[:, None])[is_span],
+        last=(last + windows.start[:, None])[is_span],
+        score=score[is_span],
+    )
     # Equal spans come one after another, the one with the highest score first.
-    order = np.lexsort((-score, last, first, question))
-    question, first, last, score = (a[order] for a in (question, first, last, score))
-    repeated = np.zeros(len(question), bool)
-    repeated[1:] = (
-        (question[1:] == question[:-1]) & (first[1:] == first[:-1]) & (last[1:] == last[:-1])
+    spans = spans.selected(np.lexsort((-spans.score, spans.last, spans.first, spans.question)))
+    is_repeated = np.zeros(len(spans.question), bool)
+    is_repeated[1:] = (
+        (spans.question[1:] == spans.question[:-1])
+        & (spans.first[1:] == spans.first[:-1])
+        & (spans.last[1:] == spans.last[:-1])
     )
-    question, first, last, score = (a[~repeated] for a in (question, first, last, score))
+    spans = spans.selected(~is_repeated)
     # Ties are broken by the place, so that the order does not depend on the windows.
-    order = np.lexsort((last, first, -score, question))
-    question, first, last, score = (a[order] for a in (question, first, last, score))
+    spans = spans.selected(np.lexsort((spans.last, spans.first, -spans.score, spans.question)))
+    question = spans.question
     rank = np.arange(len(question)) - np.searchsorted(question, question, side="left")
-    kept = rank < n_best
-    return SpanCandidates(
-        question=question[kept], first=first[kept], last=last[kept], score=score[kept]
-    )
+    return spans.selected(rank < n_best)
 
 
 def null_scores(windows: Windows, cls_scores: np.ndarray, num_questions: int) -> np.ndarray:
     """Return the score of no answer, float64 [questions].
 
-    It is the least over a question's windows: the window that is least sure that there is none
-    holds the answer (`run_squad.py`, `score_null`).
+    It is the lowest score over a question's windows, because only the window that holds the answer
+    can show that there is one (`run_squad.py`, `score_null`).
 
     Args:
-        windows: the question of each window.
+        windows: has the question of each window.
         cls_scores: float [windows], start plus end logit of [CLS].
-        num_questions: how many questions there are.
+        num_questions: number of questions.
     """
     lowest = np.full(num_questions, np.inf)
     np.minimum.at(lowest, windows.question, cls_scores)
@@ -143,7 +155,7 @@ def null_scores(windows: Windows, cls_scores: np.ndarray, num_questions: int) ->
 
 
 def runs_over_sentence_end(text: str) -> bool:
-    """Return whether one sentence ends and another begins: in `1873. It lies`, not `St. Louis.`."""
+    """Return whether one sentence ends and another begins: `1873. It lies`, not `St. Louis.`."""
     return _SENTENCE_END.search(text) is not None
 
 
@@ -159,16 +171,16 @@ def choose_answers(
 
     The span is the best one, or one within a sentence that is almost as good (`AnswerRules`). There
     is no answer if the model may leave questions unanswered and the null odds exceed the threshold,
-    or if a context has no span at all. The ranking is by score, except that the picked span is the
-    first of the spans; no answer is part of it if it competes.
+    or if a context has no span at all. The ranking is by score, except that the picked span comes
+    first among the spans. "No answer" is an entry of the ranking if it competes.
 
     Args:
         candidates: spans of all questions.
         null: float [questions], score of no answer.
         contexts: each context once.
-        tokens: of these, with their characters.
+        tokens: tokens of the contexts, with their characters.
         context_index: int [questions], the context of each question.
-        rules: when there is no answer, and which span is preferred.
+        rules: rules for no answer and for spans within a sentence.
 
     Returns:
         The outputs of `QuestionAnswerer` by name, [questions].
@@ -195,7 +207,7 @@ def choose_answers(
     odds = np.where(has_span, null - best, NO_SPAN_ODDS)
     answered = has_span & ~(rules.may_be_unanswerable & (odds > rules.null_threshold))
 
-    # All that competes: the spans, then no answer.
+    # All candidates: the spans, then "no answer" where it competes.
     competes = np.flatnonzero(~has_span | rules.may_be_unanswerable)
     question = np.concatenate([question, competes])
     score = np.concatenate([score, null[competes]])
@@ -214,9 +226,9 @@ def choose_answers(
             _candidate(texts[index], int(starts[index]), int(ends[index]), probability[index])
         )
     chosen = picked.copy()
-    nothing = np.full(number, len(question))
-    nothing[competes] = np.arange(len(question) - len(competes), len(question))
-    chosen[~answered] = nothing[~answered]
+    no_answer = np.full(number, len(question))  # the candidate "no answer" of each question
+    no_answer[competes] = np.arange(len(question) - len(competes), len(question))
+    chosen[~answered] = no_answer[~answered]
     return {
         "predicted_answer": [texts[index] for index in chosen],
         "predicted_start": starts[chosen].astype(np.int32),
@@ -228,6 +240,7 @@ def choose_answers(
 
 
 def _candidate(text: str, start: int, end: int, probability: float) -> dict[str, Any]:
+    """Return an entry of `predicted_nbest`; a start of -1 stands for no answer."""
     return {
         "text": text,
         "start": start if start >= 0 else None,
@@ -252,7 +265,7 @@ def _probabilities(question: np.ndarray, score: np.ndarray, number: int) -> np.n
     Args:
         question: int [n], the question of each score.
         score: float [n].
-        number: how many questions there are.
+        number: number of questions.
     """
     peak = np.full(number, -np.inf)
     np.maximum.at(peak, question, score)

@@ -50,21 +50,27 @@ from bert_tf.tasks.question_answering.metrics import (
     tuned_threshold,
 )
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING, QuestionAnsweringConfig
-from bert_tf.tasks.question_answering.rows import QuestionColumns, Questions, read_questions
+from bert_tf.tasks.question_answering.question_files import QuestionColumns
+from bert_tf.tasks.question_answering.rows import Questions, read_questions
 from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture
 from bert_tf.weights.model_directory import ModelDirectory
+
+# Of a model of another library, the question and the stride get at most such a part of a row.
+_PARTS_OF_A_ROW = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionAnsweringTask(Task):
     """A span of the context, or no answer, per question (Devlin et al. 2019, sections 4.2 and 4.3).
 
-    Lengths are in tokens. Only a model whose training questions may have no answer leaves questions
-    unanswered; see `AnswerRules`.
+    Only a model whose training questions may have no answer leaves questions unanswered.
 
     Attributes:
-        n_best_size: spans that compete for an answer.
+        columns: names of the columns.
+        max_seq_length, doc_stride, max_query_length, max_answer_length: see `AnswerLengths`.
+        n_best_size: number of spans that compete for an answer.
+        null_score_diff_threshold, may_be_unanswerable, sentence_margin: see `AnswerRules`.
         tune_null_threshold: whether to take the best threshold on the evaluation rows.
     """
 
@@ -107,12 +113,12 @@ class QuestionAnsweringTask(Task):
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
         """Make the task of another library's model, which always answers.
 
-        Weights do not say whether its training questions could have no answer.
+        Weights do not tell whether training questions could have no answer.
         """
         if architecture(directory) != BertQuestionAnswerer.huggingface_class:
             return None
         options = cls.default_options(directory)
-        most = options["max_seq_length"] // 4
+        most = options["max_seq_length"] // _PARTS_OF_A_ROW
         return cls.of_weights(
             directory,
             columns=named_columns(QuestionColumns, QuestionAnsweringConfig),
@@ -164,7 +170,7 @@ class QuestionAnsweringTask(Task):
         """Cut the contexts into windows; the target of a window without its answer is [CLS].
 
         Training rejects questions whose answer has no token; evaluation leaves them out of the
-        loss. Without any position of an answer, it leaves out all.
+        loss. If no answer of the evaluation rows has a usable start, all rows are left out.
         """
         encoded = encode_questions(
             tokenizer, source.questions, source.contexts, source.context_index, self.host()
@@ -231,12 +237,15 @@ class QuestionAnsweringTask(Task):
         return span_logits(model, batch, training=training, dropout_key=dropout_key)
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        start, end = outputs["start_logits"], outputs["end_logits"]
-        first, last, weights = batch["start_position"], batch["end_position"], batch[ROW_WEIGHTS]
+        start = outputs["start_logits"]
+        end = outputs["end_logits"]
+        first = batch["start_position"]
+        last = batch["end_position"]
+        weights = batch[ROW_WEIGHTS]
         losses = 0.5 * (cross_entropy(start, first) + cross_entropy(end, last))
-        both = (tf.argmax(start, axis=-1, output_type=tf.int32) == first) & (
-            tf.argmax(end, axis=-1, output_type=tf.int32) == last
-        )
+        is_start_right = tf.argmax(start, axis=-1, output_type=tf.int32) == first
+        is_end_right = tf.argmax(end, axis=-1, output_type=tf.int32) == last
+        both = is_start_right & is_end_right
         return LossParts(
             losses={"loss": tf.reduce_sum(losses * weights)},
             metrics={"span_accuracy": weighted_hits(both, weights)},

@@ -279,3 +279,10 @@ def test_labels_may_name_the_column_of_a_choice(tmp_path):
     found = read(path, columns)
     assert found.right.tolist() == [2, 1]
     assert [reject.line for reject in found.rejects] == [4]
+
+
+def test_letters_of_choices_end_with_z(objects):
+    choices = [f"choice {number}" for number in range(40)]
+    rows = read(objects(row(choices, "Z"), row(choices, "?")), label_form="letter")
+    assert rows.right.tolist() == [25]
+    assert reasons(rows) == [(2, "label is not the letter of a choice", "'?', with choices A to Z")]

@@ -7,7 +7,8 @@ from bert_tf.tasks.base.prediction_rows import TaskResults
 from bert_tf.tasks.base.report_sections import Mark
 from bert_tf.tasks.question_answering.metrics import token_f1
 from bert_tf.tasks.question_answering.page import Outcome, outcome_of
-from bert_tf.tasks.question_answering.rows import Answer, Questions
+from bert_tf.tasks.question_answering.question_files import Answer
+from bert_tf.tasks.question_answering.rows import Questions
 from bert_tf.tasks.registry import page_function
 
 

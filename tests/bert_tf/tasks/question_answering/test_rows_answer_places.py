@@ -6,12 +6,8 @@ import json
 import pytest
 
 from bert_tf.base.console import Console
-from bert_tf.tasks.question_answering.rows import (
-    Answer,
-    QuestionColumns,
-    place_fault,
-    read_questions,
-)
+from bert_tf.tasks.question_answering.question_files import Answer, QuestionColumns
+from bert_tf.tasks.question_answering.rows import place_fault, read_questions
 
 CONTEXT = "the city, the old city and the new city"
 COLUMNS = QuestionColumns(

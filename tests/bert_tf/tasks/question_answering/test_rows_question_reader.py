@@ -17,7 +17,8 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.formats.squad_json import is_squad_json
 from bert_tf.data.tables.tables import read_table_blocks
-from bert_tf.tasks.question_answering.rows import QuestionColumns, read_questions
+from bert_tf.tasks.question_answering.question_files import QuestionColumns
+from bert_tf.tasks.question_answering.rows import read_questions
 
 COLUMNS = QuestionColumns(
     question="question", context="context", answer="answer", answer_start="answer_start"

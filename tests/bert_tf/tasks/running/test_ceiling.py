@@ -18,7 +18,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.ceiling import Cause, hash_ranges
-from bert_tf.tasks.question_answering.rows import QuestionColumns
+from bert_tf.tasks.question_answering.question_files import QuestionColumns
 from bert_tf.tasks.registry import TASKS, finetune_config, task_class
 from bert_tf.tasks.running.ceiling import Ceiling, measure_ceiling, stored_columns
 
