@@ -117,10 +117,16 @@ def check_same_rows(found, expected, path):
 
 
 def each_kind_once(shift=0):
-    """Engines differ in the encoder and kinds in what is around it, so pairs of both suffice."""
+    """Parametrize a test by every kind of model, and engines in turn.
+
+    Engines differ in the encoder and kinds in the layers around it, so pairs of both suffice.
+    """
     names = IDS_ENGINES[shift:] + IDS_ENGINES[:shift]
     pairs = [*zip(TASK_KINDS, itertools.cycle(names), strict=False)]
-    return pytest.mark.parametrize(("exported", "name"), pairs, indirect=["exported"])
+    # The scope has pytest run all tests of a kind together, so that its graph is loaded once.
+    return pytest.mark.parametrize(
+        ("exported", "name"), pairs, indirect=["exported"], scope="module"
+    )
 
 
 @pytest.mark.slow  # exports models
