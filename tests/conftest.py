@@ -96,7 +96,7 @@ LONG_FILES = (
     "test_glue",
     "test_step_trial",
     "test_text",
-    "test_jobs",
+    "test_campaigns",
     "test_patterns",
     "test_server_serving",
 )

@@ -1,4 +1,4 @@
-"""Writes what cleanlab finds, for test_label_errors_confident_learning.py of classification.
+"""Writes what cleanlab finds, for test_label_errors.py of classification.
 
     python tests/parity/label_issues.py OUTPUT.npz
 

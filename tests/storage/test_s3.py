@@ -5,11 +5,13 @@ import os
 
 import pytest
 from behavior.remote_outputs import local_files
+from behavior.stored_vectors import check_same_outputs, jobs_by_output, make_outputs
 
 from bert_tf.base.console import Console
 from bert_tf.base.files import remove, replacing_file
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig, ScoreConfig, VocabConfig
+from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.jobs import pretraining_examples, scoring, vocabulary
 from pipeline.outputs.job_spec import RunOptions
@@ -112,3 +114,16 @@ def test_scores_are_those_of_a_local_run(folder, options, tmp_path, monkeypatch)
         scoring.run(config, runner(options), RunOptions(console=Console()))
         made.append(output.read_bytes())
     assert made[0] == made[1]
+
+
+def test_the_bytes_are_those_of_local_outputs(folder, options, tmp_path):
+    names = jobs_by_output(tmp_path)
+    make_outputs(tmp_path, names)
+
+    def forget_options():
+        use_storage_options([])
+
+    use_storage_options(options)
+    make_outputs(folder, names, before_each=forget_options, options=options)
+    use_storage_options(options)
+    check_same_outputs(folder, tmp_path)

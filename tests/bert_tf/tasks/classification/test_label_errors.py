@@ -1,4 +1,9 @@
-"""Wrong labels among rows that a small model learns."""
+"""Wrong labels: those that a small model finds among its rows, and confident learning.
+
+The values of cleanlab were written by tests/parity/label_issues.py.
+"""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,10 +11,12 @@ import pytest
 from bert_tf.config.section import build_section
 from bert_tf.tasks.base.task import accept_any_rows
 from bert_tf.tasks.classification import label_errors
-from bert_tf.tasks.classification.label_errors import find_label_errors
+from bert_tf.tasks.classification.label_errors import (
+    confident_thresholds,
+    doubtful_rows,
+    find_label_errors,
+)
 from bert_tf.tasks.classification.options import ClassificationLabelErrorsConfig
-
-pytestmark = pytest.mark.slow  # trains a model per fold
 
 STARTS = ("the", "a", "not the")
 ENDS = ("film", "city", "red film", "blue city", "green film", "film in china", "city of france")
@@ -51,6 +58,7 @@ def config(small_model, tmp_path):
     )
 
 
+@pytest.mark.slow  # trains a model per fold
 def test_wrong_labels_are_found_and_an_interrupted_search_resumes(
     config, tmp_path, quiet_console, monkeypatch
 ):
@@ -88,3 +96,25 @@ def test_wrong_labels_are_found_and_an_interrupted_search_resumes(
         [row.label_probability for row in found.doubted],
         rtol=1e-4,
     )
+
+
+# Confident learning.
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "label_issues.npz"
+
+
+@pytest.mark.parametrize("case", ["two", "four", "unsure", "sharp"])
+def test_thresholds_and_rows_are_those_of_cleanlab(case):
+    golden = np.load(GOLDEN)
+    labels, probabilities = golden[f"{case}/labels"], golden[f"{case}/probabilities"]
+    thresholds = confident_thresholds(labels, probabilities)
+    np.testing.assert_allclose(thresholds, golden[f"{case}/thresholds"], rtol=1e-6)
+    assert len(golden[f"{case}/issues"]) > 0
+    assert doubtful_rows(labels, probabilities).tolist() == golden[f"{case}/issues"].tolist()
+
+
+def test_a_class_without_rows_is_never_suggested():
+    labels = np.array([0, 0, 1, 1])
+    probabilities = np.array([[0.2, 0.1, 0.7], [0.8, 0.1, 0.1], [0.9, 0.1, 0], [0.2, 0.8, 0]])
+    assert confident_thresholds(labels, probabilities)[2] == 2.0
+    assert doubtful_rows(labels, probabilities).tolist() == [2]

@@ -2,13 +2,19 @@
 
 import csv
 import json
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from behavior.pages import check_page
 
+from bert_tf.tasks.base.prediction_rows import Abstention
 from pipeline.report.document import table_cell
 from pipeline.report.page import artifact_page
+from pipeline.report.rows.scored_page import page_of_scores
+from pipeline.scoring.join import ScoringCounts
+from pipeline.scoring.parts import Fact
 
 
 def finished(path, command, config=None, **keys):
@@ -140,3 +146,29 @@ def test_a_table_of_words_shows_its_first_lines(tmp_path):
 )
 def test_a_share_that_is_there_is_not_written_as_none(value, expected):
     assert f"<span>{expected}</span>" in table_cell(value, "share")
+
+
+FAR = "a text farther from the training rows (2, beyond 1.5) than 0.99 of the evaluation rows"
+
+
+@pytest.mark.parametrize(
+    ("below", "beyond", "expected"),
+    [
+        (0.8, None, "3 predictions left out, of rows with a probability below 0.8."),
+        (0.0, 1.5, f"3 predictions left out, of rows with {FAR}."),
+        (0.8, 1.5, f"3 predictions left out, of rows with a probability below 0.8, or {FAR}."),
+        (None, None, ""),
+    ],
+)
+def test_the_page_says_why_predictions_are_left_out(below, beyond, expected):
+    abstention = None
+    if below is not None:
+        abstention = Abstention(fields=("label", "score"), below=below, beyond=beyond)
+    share = None if beyond is None else 0.99
+    config = SimpleNamespace(output="scored.csv", model="model", abstain_far=share)
+    plan = SimpleNamespace(tables=(), explains=False, marked=None, abstention=abstention)
+    sums = Counter({Fact.ABSTAINED: 3, Fact.FAR: 2})
+    counts = ScoringCounts(rows_in=9, rows_out=9, rejected={}, types={}, sums=sums)
+    page = page_of_scores(config, plan, counts, {}, {})
+    assert expected in page
+    assert ("left out" in page) == bool(expected)
