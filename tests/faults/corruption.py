@@ -79,7 +79,7 @@ def make_artifacts(folder: Path) -> None:
     import numpy as np
     import tensorflow as tf
     from behavior.exported_models import VOCAB, write_kind
-    from faults.fuzzing import _made_models, _vectors
+    from faults.valid_files import valid_vectors, write_models
 
     from bert_tf.training.run_files import write_checkpoint
     from pipeline.beam.blobs import BlobStore
@@ -87,7 +87,7 @@ def make_artifacts(folder: Path) -> None:
 
     write_kind(folder / "model", "classifier")
     (folder / "made").mkdir()
-    _made_models(folder / "made")
+    write_models(folder / "made")
     graphs = folder / "made" / "model"
     write_sums(graphs, [path.name for path in graphs.iterdir() if path.name != "SHA256SUMS"])
     graphs.rename(folder / "export")
@@ -98,7 +98,7 @@ def make_artifacts(folder: Path) -> None:
         state={"seconds": 1.5, "position": {"epoch": 1}},
     )
     (folder / "vectors").mkdir()
-    (folder / "vectors" / "v.parquet").write_bytes(_vectors()[0])
+    (folder / "vectors" / "v.parquet").write_bytes(valid_vectors()[0])
     (folder / "vocabulary").mkdir()
     (folder / "vocabulary" / "vocab.txt").write_text("\n".join([*VOCAB, ""]))
     for output in (folder / "vectors" / "v.parquet", folder / "vocabulary"):

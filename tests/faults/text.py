@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import csv
-import functools
 import importlib
-import io
-import json
-import re
-import resource
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import NamedTuple
 
 from faults.campaigns import Case, campaign
-from faults.children import MOST_BYTES, MOST_SECONDS, in_child
-from faults.fuzzing import import_libraries
-from faults.job_forks import Ended
-from faults.texts import broken_text, invented_text, is_settled, long_line
+from faults.children import in_child
+from faults.reading import import_libraries
+from faults.text_checks import (
+    answers,
+    corpora,
+    labels,
+    long_lines,
+    masks,
+    questions,
+    runs,
+    summaries,
+    tags,
+    tokenizers,
+    vectors,
+)
 
 ROWS = 150  # of a file
 _MODELS = ("answerer", "tagger", "classifier", "filler", "comparer")
 _WITH_GRAPHS = {"answerer": "BertForQuestionAnswering", "tagger": "BertForTokenClassification"}
-_MASK = "[MASK]"
-Row = dict[str, Any]
 
 
 @campaign("texts of every kind: offsets, quoted spans, rows in and out, lines of 10 MB")
@@ -42,7 +43,7 @@ def text(folder: Path) -> Iterator[Case]:
 
 
 def make_models(folder: Path, kinds: Sequence[str] = _MODELS) -> None:
-    """Models of these kinds, exported and as graphs; this process only imports."""
+    """Write models of these kinds, exported and as graphs; this process only imports."""
     import_libraries()
     for name in (
         *("behavior.exported_models", "pipeline.cli.main", "tokenizers", "keras"),
@@ -83,466 +84,26 @@ def check_texts(folder: Path, name: str, random: Random, rows: int = ROWS) -> Co
     return Counter({f"{name}: {outcome}": count for outcome, count in outcomes.items()})
 
 
-def run_command(*words: str) -> Ended:
-    """Run a command in this process."""
-    from pipeline.cli.main import main
-
-    code, start, out, err = 0, time.monotonic(), io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        try:
-            main(list(words))
-        except SystemExit as end:
-            code = int(end.code or 0)
-    return Ended(code, out.getvalue(), err.getvalue(), time.monotonic() - start, 0)
-
-
-# Files of rows.
-
-
-def _write_rows(path: Path, rows: Sequence[Row], random: Random) -> None:
-    """Write rows as CSV or JSON lines, which may hold bytes that are not UTF-8."""
-    if path.suffix == ".csv":
-        with path.open("w", encoding="utf-8", errors="surrogatepass", newline="") as stream:
-            table = csv.writer(stream)
-            table.writerow(rows[0])
-            table.writerows(row.values() for row in rows)
-    else:
-        lines = (json.dumps(row, ensure_ascii=random.random() < 0.5) + "\n" for row in rows)
-        path.write_text("".join(lines), encoding="utf-8", errors="surrogatepass", newline="")
-
-
-def _read_rows(path: Path) -> list[Row]:
-    content = path.read_bytes().decode()
-    if path.suffix == ".csv":
-        csv.field_size_limit(1 << 30)
-        return list(csv.DictReader(io.StringIO(content, newline="")))
-    return [json.loads(line) for line in content.split("\n") if line]
-
-
-def _rejected(path: Path) -> list[Row]:
-    beside = path.with_name(f"{path.name}.rejects.jsonl")
-    rejects = path / "rejects.jsonl" if path.is_dir() else beside
-    return _read_rows(rejects) if rejects.exists() else []
-
-
-def _is_broken(row: Row) -> bool:
-    return any(
-        isinstance(cell, str) and re.search("[\ud800-\udfff]", cell) for cell in row.values()
-    )
-
-
-def _table(random: Random, count: int, **make: Callable[[Random], Any]) -> list[Row]:
-    """Rows of a column for each function; in some a text is broken."""
-    rows = []
-    for number in range(count):
-        row: Row = {"number": f"n{number}"}
-        row.update((name, function(random)) for name, function in make.items())
-        if random.random() < 0.05:
-            row[random.choice(list(make))] = broken_text(random)
-        rows.append(row)
-    return rows
-
-
-def _scored(
-    command: Sequence[str], work: Path, rows: Sequence[Row], random: Random, columns: Iterable[str]
-) -> tuple[list[Row], Counter[str]]:
-    """Rows that a command adds columns to; all others it must have rejected with a reason."""
-    source = work / f"rows{random.choice(('.csv', '.jsonl'))}"
-    output = work / f"scored{random.choice(('.csv', '.jsonl'))}"
-    _write_rows(source, rows, random)
-    ended = run_command(*command, "--input", str(source), "--output", str(output), "--workers", "1")
-    if ended.code:
-        return [], Counter({f"refused: {_file_reason(ended)}": len(rows)})
-    found, rejects = _read_rows(output), _rejected(output)
-    assert len(found) + len(rejects) == len(rows), f"{len(found)} + {len(rejects)}: {ended.stderr}"
-    given = {row["number"]: row for row in rows}
-    for row in found:
-        for name, cell in given[row["number"]].items():
-            assert row[name] == cell, f"{name}: {cell!a} became {row[name]!a}"
-    numbers = {row["number"] for row in found}
-    for number, row in given.items():
-        assert (number in numbers) != _is_broken(row), f"{row!a}: {rejects}"
-    assert [row["number"] for row in found] == sorted(numbers, key=lambda name: int(name[1:]))
-    if output.suffix == ".csv":
-        for row in found:
-            row.update((name, json.loads(row[name])) for name in columns)
-    return found, Counter({"held": len(found), "rejected": len(rejects)})
-
-
-def _file_reason(ended: Ended) -> str:
-    """Why a whole file is refused: only for its control characters, or as it has no usable row."""
-    line = ended.says_one_line()
-    for reason in ("control characters", "NUL characters", "can be used", "without a byte-order"):
-        if reason in line:
-            return reason
-    raise AssertionError(line)
-
-
-# Checks: functions of the models' folder, an empty folder, random numbers and the number of texts.
-
-
-@functools.cache
-def _vocabulary() -> list[str]:
-    from behavior.exported_models import VOCAB
-
-    more = "éßøαβγאבتث中文字한の0123456789!\"'-…。、"
-    return list(dict.fromkeys([*VOCAB, *more, *(f"##{letter}" for letter in more[:20])]))
-
-
-def tokenizers(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    """Return the graph's tokenizer and NumPy's: offsets, and ids against HuggingFace's."""
-    from tokenizers import BertWordPieceTokenizer
-
-    from bert_tf.data.text.casing import KEEP_ACCENTS
-    from bert_tf.data.text.host_wordpiece import HostTokenizer
-    from bert_tf.data.text.wordpiece import WordPieceTokenizer
-
-    vocab, lowercase = _vocabulary(), random.choice((True, False, KEEP_ACCENTS))
-    texts = [_settled(random) if number % 2 else invented_text(random) for number in range(count)]
-    host = HostTokenizer(vocab, lowercase=lowercase)
-    found = host.tokenize_with_characters(texts)
-    graph = WordPieceTokenizer(vocab, lowercase=lowercase).tokenize_with_characters(texts)
-    for name in ("ids", "offsets", "first_characters", "last_characters"):
-        assert getattr(found, name).tolist() == getattr(graph, name).tolist(), name
-    assert host.tokenize_texts(texts).ids.tolist() == found.ids.tolist()
-    theirs = BertWordPieceTokenizer(
-        {token: number for number, token in enumerate(vocab)},
-        lowercase=bool(lowercase),
-        strip_accents=lowercase is True,
-    )
-    compared = 0
-    for number, each in enumerate(texts):
-        part = slice(*found.offsets[number : number + 2].tolist())
-        starts, ends = (
-            part_of[part] for part_of in (found.first_characters, found.last_characters)
-        )
-        is_valid = (starts < ends).all() and (ends[:-1] <= starts[1:]).all()
-        assert is_valid and (ends[-1:] <= len(each)).all(), f"{each!a}: {starts} {ends}"
-        is_promised = is_settled(each) and max(map(len, each.split()), default=0) <= 100
-        if is_promised and not any(special in each for special in vocab[:5]):
-            compared += 1
-            expected = theirs.encode(each, add_special_tokens=False).ids
-            assert found.ids[part].tolist() == expected, f"{each!a}"
-    return Counter({"valid offsets": count, "ids of HuggingFace": compared})
-
-
-def _settled(random: Random) -> str:
-    """Return a text that HuggingFace's tables of Unicode know, most often."""
-    return "".join(filter(is_settled, invented_text(random)))
-
-
-def questions(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    """Rows to train question answering on: the tokens of an answer cover it and no word more."""
-    from bert_tf.data.rows.windows import answer_tokens
-    from bert_tf.data.text.host_wordpiece import HostTokenizer
-    from bert_tf.tasks.question_answering.question_files import QuestionColumns
-    from bert_tf.tasks.question_answering.rows import read_questions
-
-    rows = _table(random, count, question=_not_blank, context=_not_blank)
-    for row in rows:
-        context = row["context"]
-        start = random.randrange(len(context))
-        row["answer"] = context[start : start + random.randint(1, 30)]
-        row["answer_start"] = start
-    path = work / f"rows{random.choice(('.csv', '.jsonl', '.json'))}"
-    if path.suffix == ".json":
-        path.write_text(json.dumps(_squad(rows)))
-    else:
-        _write_rows(path, rows, random)
-    names = ("question", "context", "answer", "answer_start")
-    read = read_questions(path, QuestionColumns(**dict(zip(names, names, strict=True))),
-                          check_offsets=True)  # fmt: skip
-    assert len(read) + len(read.rejects) == count
-    places = {(row["question"], row["context"]): row for row in rows}
-    for number, asked in enumerate(read.questions):
-        context, answers = read.contexts[read.context_index[number]], read.answers[number]
-        row = places[asked, context]
-        assert not _is_broken(row), f"{row!a}"
-        if row["answer"].strip():
-            ((answer, start),) = answers
-            assert context[start : start + len(answer)] == answer == row["answer"], f"{row!a}"
-    kept = sum(not _is_broken(row) for row in rows)
-    assert len(read) == kept, f"{len(read)} of {kept}: {[str(each) for each in read.rejects]}"
-    tokens = HostTokenizer(_vocabulary(), lowercase=True).tokenize_with_characters(read.contexts)
-    given = [answers[0] if answers else ("", 0) for answers in read.answers]
-    starts = [start for _, start in given]
-    ends = [start + len(answer) for answer, start in given]
-    import numpy as np
-
-    firsts, lasts = answer_tokens(tokens, read.context_index, np.array(starts), np.array(ends))
-    for index, (first, last) in enumerate(zip(firsts.tolist(), lasts.tolist(), strict=True)):
-        base = int(tokens.offsets[read.context_index[index]])
-        if first >= 0:
-            begin, end = tokens.first_characters[base + first], tokens.last_characters[base + last]
-            assert begin < ends[index] and starts[index] < end, f"{given[index]!a}: {begin} {end}"
-    return Counter({"held": len(read), "rejected": len(read.rejects)})
-
-
-def _squad(rows: Sequence[Row]) -> Row:
-    paragraphs = [
-        {
-            "context": row["context"],
-            "qas": [
-                {
-                    "id": row["number"],
-                    "question": row["question"],
-                    "answers": [{"text": row["answer"], "answer_start": row["answer_start"]}]
-                    if row["answer"].strip()
-                    else [],
-                }
-            ],
-        }
-        for row in rows
-    ]
-    return {"version": "2.0", "data": [{"title": "t", "paragraphs": paragraphs}]}
-
-
-def _not_blank(random: Random) -> str:
-    made = invented_text(random)
-    return made if made.strip() else f"{made}x"
-
-
-def _score(models: Path, kind: str, *more: str) -> list[str]:
-    return ["score", "--model", str(models / kind), *more]
-
-
-def _engine(random: Random) -> tuple[str, ...]:
-    return "--engine", random.choice(("tensorflow", "onnxruntime"))
-
-
-def answers(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    rows = _table(random, count, question=_not_blank, context=_not_blank)
-    command = _score(models, "answerer", *_engine(random), "--extra-column", "predicted_nbest")
-    found, counts = _scored(command, work, rows, random, ["predicted_nbest"])
-    for row in found:
-        start, end = row["predicted_start"], row["predicted_end"]
-        spans = [{"start": start, "end": end, "text": row["predicted_answer"]}]
-        for span in [*(spans if row["predicted_answer"] else []), *row["predicted_nbest"]]:
-            if span["text"]:
-                _check_span(row["context"], span)
-    return counts
-
-
-def _check_span(quoted: str, span: Row) -> None:
-    start, end = int(span["start"]), int(span["end"])
-    assert 0 <= start < end <= len(quoted), f"{quoted!a}: {span!a}"
-    assert quoted[start:end] == span["text"], f"{quoted!a}: {span!a}"
-
-
-def tags(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    rows = _table(random, count, text=_not_blank)
-    command = _score(models, "tagger", *_engine(random), "--extra-column", "predicted_tags")
-    found, counts = _scored(command, work, rows, random, ["predicted_entities", "predicted_tags"])
-    for row in found:
-        for span in row["predicted_entities"]:
-            _check_span(row["text"], span)
-        ends = [place for tag in row["predicted_tags"] for place in (tag["start"], tag["end"])]
-        assert ends == sorted(ends) and max(ends, default=0) <= len(row["text"]), f"{row!a}"
-    return counts
-
-
-def masks(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    def masked(random: Random) -> str:
-        parts = [invented_text(random, 3).replace(_MASK, "") for _ in range(2)]
-        return _MASK.join(parts)
-
-    rows = _table(random, count, text=masked)
-    rows = [row for row in rows if row["text"].count(_MASK) == 1]
-    found, counts = _scored(_score(models, "filler"), work, rows, random, ["predicted_tokens"])
-    for row in found:
-        # A continuation (`##k`) joins the word before it, without the blanks between.
-        first, second = row["text"].split(_MASK)
-        pattern = rf"{re.escape(first.rstrip())}\s*\S+{re.escape(second)}"
-        assert re.fullmatch(pattern, row["predicted_text"], re.DOTALL), f"{row!a}"
-    return counts
-
-
-def labels(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    rows = _table(random, count, text=_not_blank, reply=_not_blank)
-    found, counts = _scored(_score(models, "classifier"), work, rows, random, [])
-    assert {row["predicted_label"] for row in found} <= {"no", "yes, or so", "Łódź"}
-    return counts
-
-
-def summaries(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    rows = _table(random, count, text=_not_blank)
-    command = [
-        "summarize",
-        "--model",
-        str(models / "comparer"),
-        "--text-column",
-        "text",
-        "--sentences",
-        "2",
-    ]
-    found, counts = _scored(command, work, rows, random, ["summary_sentences"])
-    for row in found:
-        for span in row["summary_sentences"]:
-            _check_span(row["text"], span)
-    return counts
-
-
-def vectors(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    """`embed`, and `search` in what it wrote: passages are those of the files."""
-    import pyarrow.parquet as pq
-
-    model = ["--model", str(models / "comparer"), "--text-column", "text", "--workers", "1"]
-    files = {}
-    for name in ("corpus", "queries"):
-        rows = _table(random, count, text=_not_blank)
-        path = work / f"{name}{random.choice(('.csv', '.jsonl'))}"
-        _write_rows(path, rows, random)
-        files[name] = path, [row["text"] for row in rows if not _is_broken(row)]
-    (corpus, texts), (queries, asked) = files["corpus"], files["queries"]
-    embedded = work / "vectors.parquet"
-    ended = run_command("embed", *model, "--input", str(corpus), "--output", str(embedded))
-    if ended.code:
-        return Counter({f"refused: {_file_reason(ended)}": count})
-    assert pq.read_table(embedded)["text"].to_pylist() == texts
-    assert len(_rejected(embedded)) == count - len(texts)
-    output, source = work / "found.jsonl", random.choice((corpus, embedded))
-    ended = run_command("search", *model, "--queries", str(queries), "--corpus", str(source),
-                        "--top-k", "2", "--output", str(output))  # fmt: skip
-    if ended.code:
-        return Counter({f"refused: {_file_reason(ended)}": count})
-    for row in _read_rows(output):
-        assert row["text"] == texts[row["corpus_row"]], f"{row!a}"
-        assert row["query"] == asked[row["query_row"]], f"{row!a}"
-    return Counter({"held": len(texts) + len(asked)})
-
-
-def runs(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    """`finetune` on texts with labels of all kinds, `export`, and `score`: the labels come back."""
-    names = [f"{number}{_not_blank(random)}".strip() for number in range(2)]
-    bad = {*names, *(broken_text(random) for _ in range(2))}
-    task = random.choice(("classification", "multilabel", "tagging", "multiple-choice"))
-    rows = _table(random, count, text=_not_blank)
-    for row in rows:
-        label = random.choice(names) if random.random() < 0.95 else random.choice(sorted(bad))
-        if task == "tagging":
-            start = random.randrange(len(row["text"]))
-            end = random.randint(start + 1, len(row["text"]))
-            row["entities"] = [{"start": start, "end": end, "label": label}]
-        else:
-            row["label"] = [label] if task == "multilabel" else label
-        if task == "multiple-choice":
-            row["choices"], row["label"] = [row["text"], label], random.randrange(2)
-            row["question"], row["context"] = row.pop("text"), "it"
-    source, run, model = work / f"rows{random.choice(('.csv', '.jsonl'))}", work / "run", work / "m"
-    is_table = source.suffix == ".csv"
-    cells = [
-        {name: json.dumps(cell) if is_table and isinstance(cell, list) else cell
-         for name, cell in row.items()}
-        for row in rows
-    ]  # fmt: skip
-    _write_rows(source, cells, random)
-    _write_rows(work / "eval.jsonl", rows, random)
-    ended = run_command("finetune", task, "--train", str(source), "--eval",
-                        str(work / "eval.jsonl"), "--init", str(models / "comparer"), "--output",
-                        str(run), "--epochs", "1", "--max-seq-length", "16",
-                        "--max-rejects", "1.0")  # fmt: skip
-    if ended.code:
-        return Counter({f"refused: {ended.says_one_line()}": count})
-    run_command("export", "--run", str(run), "--output", str(model)).succeeded()
-    output = work / "scored.jsonl"
-    run_command("score", "--model", str(model), "--input", str(source), "--output", str(output),
-                "--workers", "1").succeeded()  # fmt: skip
-    found = _read_rows(output)
-    for row in found:
-        match task:
-            case "classification":
-                assert row["predicted_label"] in names, f"{row!a}: {names!a}"
-            case "multilabel":
-                assert {*row["predicted_labels"]} <= {*names}, f"{row!a}: {names!a}"
-            case "tagging":
-                assert {each["label"] for each in row["predicted_entities"]} <= {*names}, f"{row!a}"
-    return Counter({f"{task} held": len(found), "rejected": count - len(found)})
-
-
-def corpora(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    """`vocab` and `preprocess`: every line is read or rejected."""
-    rows = _table(random, count, text=invented_text)
-    path = work / f"corpus{random.choice(('.csv', '.jsonl', '.txt'))}"
-    if path.suffix == ".txt":
-        content = "\n\n".join(row["text"] for row in rows) + "\n\nthe river runs north .\n"
-        path.write_text(content, encoding="utf-8", errors="surrogatepass", newline="")
-    else:
-        _write_rows(path, rows, random)
-    vocab, data = work / "vocab.txt", work / "data"
-    lowercase = () if random.random() < 0.5 else ("--cased",)
-    ended = run_command("vocab", "--input", str(path), "--output", str(vocab), "--vocab-size",
-                        "400", "--min-frequency", "1", "--workers", "1", *lowercase)  # fmt: skip
-    if ended.code:
-        return Counter({f"refused: {_corpus_reason(ended)}": count})
-    entries = vocab.read_bytes().decode().split("\n")[:-1]
-    assert len(set(entries)) == len(entries) and all(entries)
-    ended = run_command("preprocess", "--input", str(path), "--vocab", str(vocab), "--output",
-                        str(data), "--max-seq-length", "64", "--workers", "1")  # fmt: skip
-    if ended.code:
-        return Counter({f"refused: {_corpus_reason(ended)}": count})
-    broken = sum(map(_is_broken, rows))
-    rejects = _rejected(data)
-    if path.suffix != ".txt":
-        reasons = [row["reason"] for row in rejects if "empty" not in row["reason"]]
-        assert len(reasons) == broken, f"{broken} broken rows: {rejects}"
-    return Counter({"held": count - broken, "rejected": broken})
-
-
-def _corpus_reason(ended: Ended) -> str:
-    line = ended.says_one_line()
-    if "vocab" in line and "too small" in line:
-        return "too many characters"
-    return _file_reason(ended)
-
-
-def long_lines(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    """Return a line of 10 MB beside a short one, in 10 seconds of processor time and 2 GB."""
-    path = work / f"rows{random.choice(('.csv', '.jsonl', '.txt'))}"
-    line = long_line(random)
-    if path.suffix == ".txt":
-        path.write_text(f"{line}\n\nthe river runs north .\n", newline="")
-        output = work / "vocab.txt"
-        command = ["vocab", "--output", str(output), "--vocab-size", "100"]
-    else:
-        _write_rows(path, [{"number": "n0", "text": line}, {"number": "n1", "text": "it"}], random)
-        command, output = random.choice(
-            (
-                (_score(models, "classifier", "--text-pair-column", "text"), "scored.jsonl"),
-                (
-                    ["embed", "--model", str(models / "comparer"), "--text-column", "text"],
-                    "vectors.parquet",
-                ),
-            )
-        )
-        command, output = [*command, "--output", str(work / output)], work / output
-    small = work / f"small{path.suffix}"
-    if path.suffix == ".txt":
-        small.write_text("the river runs north .\n")
-    else:
-        _write_rows(small, [{"number": "n1", "text": "it"}], random)
-    warm = [part.replace(output.name, f"warm-{output.name}") for part in command]
-    run_command(*warm, "--input", str(small), "--workers", "1").succeeded()
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    ended = run_command(*command, "--input", str(path), "--workers", "1")
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    kilobytes = after.ru_maxrss - before.ru_maxrss
-    said = f"{command[0]} of {line[:20]!a}: {seconds:.1f} s, {kilobytes:,} kB more"
-    assert seconds < MOST_SECONDS and kilobytes << 10 < MOST_BYTES, said
-    if ended.code:
-        return Counter({f"refused: {_file_reason(ended)}": 1})
-    return Counter({"held": 1})
-
-
-class Check:
-    def __init__(self, run: Callable[[Path, Path, Random, int], Counter[str]], weight: int):
-        self.run, self.weight = run, weight
+class Check(NamedTuple):
+    """A check of `text_checks`, and how often it is drawn relative to the others."""
+
+    run: Callable[[Path, Path, Random, int], Counter[str]]
+    weight: int
 
 
 CHECKS = {
-    function.__name__: Check(function, weight)
-    for function, weight in (
-        *((tokenizers, 4), (questions, 3), (answers, 3), (tags, 3), (masks, 1), (labels, 1)),
-        *((summaries, 2), (vectors, 2), (corpora, 3), (runs, 2), (long_lines, 1)),
+    check.run.__name__: check
+    for check in (
+        Check(tokenizers, 4),
+        Check(questions, 3),
+        Check(answers, 3),
+        Check(tags, 3),
+        Check(masks, 1),
+        Check(labels, 1),
+        Check(summaries, 2),
+        Check(vectors, 2),
+        Check(corpora, 3),
+        Check(runs, 2),
+        Check(long_lines, 1),
     )
 }
