@@ -132,13 +132,40 @@ def test_pairs_that_are_labeled_as_no_matches_are_refused(small_config, write, n
     assert read([0, 1], loss="cosent", **cosent) == ""
 
 
+def check_measures(folder, best):
+    """An exported model is measured like its run, and its run like the best model in training."""
+    of_run, of_model = (
+        json.loads((folder / name / "metrics.json").read_text())
+        for name in ("measured", "measured-export")
+    )
+    assert of_run.pop("ceiling") == of_model.pop("ceiling")
+    errors = of_run.pop("standard_errors")
+    assert errors == pytest.approx(of_model.pop("standard_errors"), rel=1e-4)
+    assert of_run == pytest.approx(of_model, rel=1e-4)
+    assert of_run["loss"] == pytest.approx(best["loss"], rel=1e-4)
+
+
+def check_vectors(folder, texts):
+    """A run, its exports and the signature of the SavedModel give the same vectors."""
+    vectors = [
+        pq.read_table(folder / f"{name}.parquet")["embedding"].to_pylist()
+        for name in ("run", "model", "library")
+    ]
+    np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-6)
+    np.testing.assert_allclose(vectors[2], vectors[0], atol=1e-6)
+    served = tf.saved_model.load(str(folder / "model")).signatures["embed"]
+    found = served(text=tf.constant(texts))["embedding"]
+    np.testing.assert_allclose(found, vectors[0], atol=1e-5)
+
+
 @pytest.mark.slow  # fine-tunes, exports, embeds, searches and scores
 def test_from_training_rows_to_vectors_and_scored_pairs(
     write, small_model, tmp_path, run_command, capsys
 ):
     write("train.jsonl", [*rows_of(COLORS), *rows_of(CITIES)] * 4)
     write("dev.jsonl", [*rows_of(COLORS), *rows_of(CITIES)])
-    write("texts.jsonl", [{"anchor": text} for text in ("the film is red", "paris ?")])
+    texts = ["the film is red", "paris ?"]
+    write("texts.jsonl", [{"anchor": text} for text in texts])
     write(
         "new.jsonl", [{"anchor": "it is red", "positive": "red ."}, {"anchor": "", "positive": "a"}]
     )
@@ -170,24 +197,8 @@ def test_from_training_rows_to_vectors_and_scored_pairs(
     for folder in ("run/best", "model", "library"):
         assert read_recipe(tmp_path / folder, max_positions=64) == recipe
         assert "modules.json" in (tmp_path / folder / "SHA256SUMS").read_text()
-    of_run, of_model = (
-        json.loads((tmp_path / folder / "metrics.json").read_text())
-        for folder in ("measured", "measured-export")
-    )
-    assert of_run.pop("ceiling") == of_model.pop("ceiling")
-    errors = of_run.pop("standard_errors")
-    assert errors == pytest.approx(of_model.pop("standard_errors"), rel=1e-4)
-    assert of_run == pytest.approx(of_model, rel=1e-4)
-    assert of_run["loss"] == pytest.approx(best["loss"], rel=1e-4)
-    vectors = [
-        pq.read_table(tmp_path / f"{name}.parquet")["embedding"].to_pylist()
-        for name in ("run", "model", "library")
-    ]
-    np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-6)
-    np.testing.assert_allclose(vectors[2], vectors[0], atol=1e-6)
-    served = tf.saved_model.load(str(tmp_path / "model")).signatures["embed"]
-    found = served(text=tf.constant(["the film is red", "paris ?"]))["embedding"]
-    np.testing.assert_allclose(found, vectors[0], atol=1e-5)
+    check_measures(tmp_path, best)
+    check_vectors(tmp_path, texts)
     (scored,) = map(json.loads, (tmp_path / "scored.jsonl").read_text().splitlines())
     assert scored.keys() == {"anchor", "positive", "predicted_similarity"}
     (reject,) = (tmp_path / "scored.jsonl.rejects.jsonl").read_text().splitlines()
