@@ -8,7 +8,6 @@ import csv
 import dataclasses
 import gzip
 import hashlib
-import io
 import json
 import shutil
 from pathlib import Path
@@ -18,7 +17,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from behavior.engines import check_engine
-from behavior.small_models import write_classifier
+from behavior.scoring_runs import TASK, Log, config_of, fail, write_rows, write_run
 from constant_engine import CONSTANT, ConstantEngine
 from memory_storage import MemoryFileSystem
 
@@ -26,8 +25,7 @@ from bert_tf import load
 from bert_tf.base.checksums import read_sums
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.config.section import build_section
-from bert_tf.config.sections import ExportConfig, RunnerConfig, ScoreConfig
+from bert_tf.config.sections import ExportConfig, RunnerConfig
 from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.engines.probes import PROBES
 from bert_tf.engines.registry import ENGINES
@@ -35,10 +33,8 @@ from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.tasks.base.prediction_rows import FAR_TEXT
 from bert_tf.tasks.profile.distance import TrainingDistance
 from bert_tf.tasks.profile.profile import Profile
-from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.jobs import exporting, scoring
-from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.lock import holding_output
 from pipeline.outputs.place import OutputPlace
 from pipeline.scoring import running
@@ -46,35 +42,12 @@ from pipeline.scoring.parts import write_part
 
 pytestmark = pytest.mark.slow  # exports a model, and scores with worker processes
 
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
-TASK = {
-    "task": "classification",
-    "labels": ["good", "bad"],
-    "columns": {"text": "body", "text_pair": None, "label": "label"},
-    "max_seq_length": 16,
-}
 RUNNER = RunnerConfig()
-# Keras 3 saves weights through a NumPy conversion that NumPy 2 warns of.
-KERAS_SAVES = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-
-
-@dataclasses.dataclass
-class Log:
-    """Options whose console is kept."""
-
-    stream: io.StringIO = dataclasses.field(default_factory=io.StringIO)
-
-    def options(self, **values) -> RunOptions:
-        return RunOptions(console=Console(self.stream), **values)
 
 
 @pytest.fixture(scope="module")
 def run_directory(tmp_path_factory) -> Path:
-    """Return a fine-tuned model as `finetune` leaves it: RUN/best."""
-    place = tmp_path_factory.mktemp("runs") / "run"
-    write_classifier(place / "best", vocab=VOCAB, task=TASK, seed=7, initializer_range=0.5)
-    (place / "config.yaml").write_text("finetune: {task: classification, output: run}\n")
-    return place
+    return write_run(tmp_path_factory.mktemp("runs") / "run")
 
 
 @pytest.fixture(scope="module")
@@ -88,29 +61,6 @@ def model(run_directory) -> Path:
     return output
 
 
-def config_of(model: Path, *inputs: Path, output: Path, **values) -> ScoreConfig:
-    values = {
-        "model": str(model),
-        "input": [str(path) for path in inputs],
-        "output": str(output),
-        "engine": "tensorflow",  # whatever else is installed
-        "precision": "float32",  # whatever the processor has
-        "block_rows": 2,
-        **values,
-    }
-    return build_section(ScoreConfig, values)
-
-
-def write_rows(path: Path) -> list[str]:
-    texts = ["good film", "bad", "red blue red", "film film", "blue good bad"]
-    path.write_text("n,body\n" + "".join(f"{n},{text}\n" for n, text in enumerate(texts)))
-    return texts
-
-
-def fail(*_, **__):
-    raise RuntimeError
-
-
 def test_export_is_a_model_directory_with_a_card(model):
     names = {path.name for path in model.iterdir()}
     assert names >= {
@@ -118,36 +68,6 @@ def test_export_is_a_model_directory_with_a_card(model):
         *("task.json", "tokenizer_config.json", "README.md", "manifest.json"),
     }
     assert read_model_directory(model).task == TASK
-
-
-def test_export_for_huggingface_has_no_saved_model(run_directory, tmp_path):
-    config = ExportConfig(run=str(run_directory), output=str(tmp_path / "m"), format="huggingface")
-    exporting.run(config, Log().options())
-    written = json.loads((tmp_path / "m" / "config.json").read_text())
-    assert written["architectures"] == ["BertForSequenceClassification"]
-    assert written["id2label"] == {"0": "good", "1": "bad"}
-    assert not (tmp_path / "m" / "saved_model.pb").exists()
-
-
-@KERAS_SAVES
-@pytest.mark.parametrize(
-    ("kind", "files"),
-    [
-        ("keras-hub", {"model.weights.h5", "task.weights.h5", "tokenizer.json", "config.json"}),
-        ("google-tf1", {"bert_model.ckpt.index", "bert_config.json", "vocab.txt"}),
-    ],
-)
-def test_export_for_other_libraries_says_what_differs(kind, files, run_directory, tmp_path):
-    config = ExportConfig(run=str(run_directory), output=str(tmp_path / "m"), format=kind)
-    log = Log()
-    manifest = exporting.run(config, log.options())
-    assert {path.name for path in (tmp_path / "m").iterdir()} >= files | {"manifest.json"}
-    assert "the exact GELU" in manifest["notes"][0]
-    assert f"warning: {manifest['notes'][0]}\n" in log.stream.getvalue()
-    assert manifest["notes"][0] in (tmp_path / "m" / "README.md").read_text()
-    best, written = read_model_directory(run_directory), read_source(tmp_path / "m")
-    for name, value in written.tensors.items():
-        np.testing.assert_array_equal(value, best.tensors[name])
 
 
 def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
@@ -504,26 +424,6 @@ def test_a_wrong_column_ends_the_job_before_anything_is_written(model, tmp_path)
     with pytest.raises(UsageError, match=r"no column 'text'; it has 'n', 'body'"):
         scoring.run(config, RUNNER, Log().options())
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
-
-
-def test_an_export_that_was_interrupted_is_no_model(run_directory, tmp_path, monkeypatch):
-    write_rows(tmp_path / "new.csv")
-    export = ExportConfig(run=str(run_directory), output=str(tmp_path / "m"))
-    with monkeypatch.context() as patch:
-        patch.setattr(exporting, "model_card", fail)
-        with pytest.raises(RuntimeError):
-            exporting.run(export, Log().options())
-    assert (tmp_path / "m" / "saved_model.pb").is_file()
-    config = config_of(tmp_path / "m", tmp_path / "new.csv", output=tmp_path / "scored.csv")
-    with pytest.raises(UsageError, match="m: is not finished; run the command that makes it again"):
-        scoring.run(config, RUNNER, Log().options())
-
-
-def test_a_run_is_no_exported_model(run_directory, tmp_path):
-    write_rows(tmp_path / "new.csv")
-    config = config_of(run_directory, tmp_path / "new.csv", output=tmp_path / "scored.csv")
-    with pytest.raises(UsageError, match="run bert-pipeline export --run"):
-        scoring.run(config, RUNNER, Log().options())
 
 
 @pytest.fixture

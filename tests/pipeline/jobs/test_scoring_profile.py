@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from behavior.small_models import write_classifier
+from behavior.scoring_runs import write_run
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
@@ -22,14 +22,6 @@ from pipeline.outputs.job_spec import RunOptions
 
 pytestmark = pytest.mark.slow  # exports a model, and scores with worker processes
 
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
-TASK = {
-    "task": "classification",
-    "labels": ["good", "bad"],
-    "columns": {"text": "body", "text_pair": None, "label": "label"},
-    "max_seq_length": 16,
-}
-
 
 def evaluation(rows: int = 400) -> EvaluatedRows:
     """Rows of which those with a probability of 0.7 or more are right."""
@@ -41,9 +33,7 @@ def evaluation(rows: int = 400) -> EvaluatedRows:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
-    place = tmp_path_factory.mktemp("runs") / "run"
-    write_classifier(place / "best", vocab=VOCAB, task=TASK, seed=7, initializer_range=0.5)
-    (place / "config.yaml").write_text("finetune: {task: classification, output: run}\n")
+    place = write_run(tmp_path_factory.mktemp("runs") / "run")
     Profile(evaluation=evaluation()).write(place / "best")
     output = place.parent / "model"
     options = RunOptions(console=Console(io.StringIO()))

@@ -1,41 +1,24 @@
 """What a perfect model reaches on rows: everything on clean ones, and less by a known count."""
 
-import collections
 import functools
 import io
 import itertools
 import json
 
-import numpy as np
 import pytest
-from behavior.examples import fewer_examples
-from hypothesis import assume, given
-from hypothesis import strategies as st
-from scipy.stats import pearsonr
-from sklearn.metrics import f1_score
+from behavior.ceilings import (
+    CONTEXT,
+    LETTERS,
+    measured_ceiling,
+    question,
+    texts_with_labels,
+    tokenizer,
+)
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, UsageError
-from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.tasks.base.ceiling import Cause, hash_ranges
 from bert_tf.tasks.question_answering.question_files import QuestionColumns
 from bert_tf.tasks.registry import TASKS, finetune_config, task_class
-from bert_tf.tasks.running.ceiling import Ceiling, measure_ceiling, stored_columns
-
-LETTERS = [*"bcdefghijklmnopq"]  # without the article, which measures of answers leave out
-WORDS = [*LETTERS, "a", "the", "red", "?", ".", ",", "-"]
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-COLUMNS = {
-    "regression": {"label_column": "number"},
-    "multiple-choice": {"choices_column": ("choices",), "label_form": "number"},
-    "similarity": {"loss": "cosent"},
-}
-
-
-@functools.cache
-def tokenizer():
-    """Made by the first test: it starts TensorFlow, which collecting tests must not."""
-    return WordPieceTokenizer(VOCAB, lowercase=True)
+from bert_tf.tasks.running.ceiling import measure_ceiling
 
 
 @pytest.fixture(scope="module")
@@ -45,30 +28,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ceiling_of(folder):
-    """Measures the ceiling of rows (of JSON lines, or a text) as those that a task trains on."""
-
-    def measure(task, rows, name="rows.jsonl", **values) -> Ceiling:
-        path = folder / name
-        text = rows if isinstance(rows, str) else "".join(json.dumps(row) + "\n" for row in rows)
-        path.write_text(text)
-        settings = {"train": str(path), "init": str(folder), "output": str(folder / "run")}
-        settings |= {"max_seq_length": 32} | COLUMNS.get(task, {}) | values
-        if task == "qa":
-            settings = {"max_query_length": 8, "doc_stride": 8} | settings
-        config = finetune_config({"task": task, **settings})
-        made, source = task_class(task).from_training(config, Console(io.StringIO()))
-        data = made.encode(source, tokenizer(), training=True)
-        found = measure_ceiling(made, data, tokenizer(), fits=True)
-        assert found is not None
-        json.dumps(found.as_json(), allow_nan=False)
-        return found
-
-    return measure
-
-
-def texts_with_labels(rows, **names):
-    text, label = names.get("text", "text"), names.get("label", "label")
-    return [{text: one, label: other} for one, other in rows]
+    """Return a function that measures the ceiling of a task on rows."""
+    return functools.partial(measured_ceiling, folder)
 
 
 LABELED = [(f"{one} {other}", one) for one in "abcd" for other in "efgh"]
@@ -80,7 +41,6 @@ TAGGED = [
     (["the", "g", "h", "?"], ["O", "B-X", "B-Y", "O"]),
 ]
 TAGGED_LISTS = [{"tokens": words, "tags": tags} for words, tags in TAGGED]
-CONTEXT = "b c d e f g h i ."
 
 
 def conll(rows, separator=" "):
@@ -88,13 +48,6 @@ def conll(rows, separator=" "):
         "".join(f"{word}{separator}{tag}\n" for word, tag in zip(words, tags, strict=True)) + "\n"
         for words, tags in rows
     )
-
-
-def question(number, answer, context=CONTEXT, text=None):
-    found = {"question": text or f"{LETTERS[number]} ?", "context": context}
-    if answer is None:
-        return {**found, "answer": [], "answer_start": []}
-    return {**found, "answer": answer, "answer_start": context.index(answer)}
 
 
 def squad(questions):
@@ -477,183 +430,3 @@ def test_evaluation_rows_need_no_positions_of_answers(ceiling_of, folder):
     found = measure_ceiling(task, data, tokenizer(), fits=False)
     assert found.value == pytest.approx(80.0)
     assert "1 of 5 answers is not in the context" in found.sentence()
-
-
-letters = st.sampled_from(LETTERS[:4])
-texts = st.lists(letters, min_size=1, max_size=3).map(" ".join)
-
-
-@pytest.mark.slow
-@given(rows=st.lists(st.tuples(texts, st.sampled_from("xyz")), min_size=4, max_size=30))
-@fewer_examples(0.5)
-def test_accuracy_is_the_share_of_the_most_frequent_label_of_each_text(rows, ceiling_of):
-    assume(len({label for _, label in rows}) > 1)
-    right = sum(
-        max(collections.Counter(label for other, label in rows if other == text).values())
-        for text in {text for text, _ in rows}
-    )
-    found = ceiling_of("classification", texts_with_labels(rows))
-    assert found.value == pytest.approx(right / len(rows))
-    if not found.is_perfect:
-        assert [cause.count for cause in found.causes] == [len(rows) - right]
-
-
-@pytest.mark.slow
-@given(rows=st.lists(st.tuples(texts, st.integers(0, 5)), min_size=4, max_size=30))
-@fewer_examples(0.5)
-def test_correlation_is_that_of_the_means_of_each_text(rows, ceiling_of):
-    assume(len({number for _, number in rows}) > 1)
-    means = [np.mean([n for other, n in rows if other == text]) for text, _ in rows]
-    assume(np.ptp(means) > 0)
-    found = ceiling_of("regression", texts_with_labels(rows, label="number"))
-    expected = pearsonr([number for _, number in rows], means).statistic
-    assert found.metrics["pearson"] == pytest.approx(expected, abs=1e-4)
-
-
-sets = st.sets(st.sampled_from("xyz"))
-
-
-@pytest.mark.slow
-@given(rows=st.lists(st.tuples(texts, sets), min_size=4, max_size=30))
-@fewer_examples(0.3)
-def test_labels_of_a_text_are_those_of_half_of_its_rows(rows, ceiling_of):
-    labels = sorted(set().union(*(labels for _, labels in rows)))
-    assume(len(labels) > 1)
-    has = np.array([[label in row for label in labels] for _, row in rows])
-    same = np.array([[text == other for text, _ in rows] for other, _ in rows])
-    majority = 2 * (same @ has.astype(int)) >= same.sum(axis=1)[:, None]
-    listed = [{"text": text, "label": sorted(row)} for text, row in rows]
-    found = ceiling_of("multilabel", listed, thresholds="0.5")
-    expected = f1_score(has, majority, average="micro", zero_division=0)
-    if expected or not found.is_perfect:
-        assert found.metrics["micro_f1"] == pytest.approx(expected)
-
-
-@pytest.mark.slow
-@given(
-    lengths=st.lists(st.integers(1, 8), min_size=2, max_size=12),
-    most=st.integers(1, 9),
-    starts=st.data(),
-)
-@fewer_examples(0.15)
-def test_answers_up_to_the_longest_are_right_and_no_others(lengths, most, starts, ceiling_of):
-    rows = []
-    for number, length in enumerate(lengths):
-        start = starts.draw(st.integers(0, len(LETTERS) - length))
-        answer = " ".join(LETTERS[start : start + length])
-        rows.append(question(number, answer, " ".join(LETTERS)))
-    found = ceiling_of("qa", rows, max_answer_length=most)
-    fitting = sum(length <= most for length in lengths)
-    assert found.metrics["exact_match"] == pytest.approx(100 * fitting / len(rows))
-    if fitting < len(rows):
-        (cause,) = found.causes
-        assert cause.count == len(rows) - fitting and cause.is_setting
-
-
-@pytest.mark.slow
-@given(
-    rows=st.lists(
-        st.tuples(st.lists(letters, min_size=2, max_size=4), st.data()), min_size=3, max_size=10
-    )
-)
-@fewer_examples(0.2)
-def test_choices_are_right_if_no_earlier_one_reads_alike(rows, ceiling_of):
-    made, right = [], 0
-    for number, (choices, data) in enumerate(rows):
-        label = data.draw(st.integers(0, len(choices) - 1))
-        made.append({"context": LETTERS[number], "choices": choices, "label": label})
-        right += choices.index(choices[label]) == label
-    assume(any(row["label"] == 0 for row in made))
-    found = ceiling_of("multiple-choice", made)
-    assert found.value == pytest.approx(right / len(rows))
-
-
-def test_only_a_sample_is_measured_but_all_rows_tell_which_labels_are_common(ceiling_of):
-    """In a sample of every fifth row no text would have two labels."""
-    many = [(f"{a} {b} {c} {d}", a) for a in LETTERS for b in LETTERS for c in "bc" for d in "bcd"]
-    rows = [row for text, label in many for row in ((text, label), *([(text, "z")] * 2))]
-    found = ceiling_of("classification", texts_with_labels(rows))
-    assert found.rows == 1000 < found.rows_of_file == len(rows)
-    assert found.value == pytest.approx(2 / 3, abs=0.02)
-    assert f"(by 1,000 of {len(rows):,} rows): {len(many):,} of {len(rows):,}" in found.sentence()
-
-
-@given(st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=8))
-def test_ranges_have_one_hash_if_they_are_equal(ranges):
-    offsets = np.cumsum([0, *map(len, ranges)])
-    values = np.array([value for each in ranges for value in each], np.int32)
-    hashes = hash_ranges(values, offsets).tolist()
-    assert len(set(zip(map(tuple, ranges), hashes, strict=True))) == len(set(map(tuple, ranges)))
-    # A 0 at the end is a value, too.
-    assert len(set(hashes)) == len(set(map(tuple, ranges)))
-
-
-def test_hashes_do_not_depend_on_how_ranges_are_cut_into_blocks(monkeypatch):
-    values = np.random.default_rng(0).integers(0, 9, 100)
-    offsets = np.array([0, 3, 3, 40, 41, 99, 100])
-    whole = hash_ranges(values, offsets)
-    monkeypatch.setattr("bert_tf.tasks.base.ceiling._BLOCK_ITEMS", 1)
-    np.testing.assert_array_equal(hash_ranges(values, offsets), whole)
-
-
-CAUSE = Cause(count=1, total=40, text="is odd", remedy="be even")
-
-
-def ceiling(value, *causes):
-    return Ceiling(
-        source="f.csv",
-        rows=40,
-        rows_of_file=40,
-        metric="accuracy",
-        metrics={"accuracy": value},
-        perfect=1.0,
-        causes=causes or (CAUSE,),
-        example=7,
-    )
-
-
-def said(found, **values):
-    log = io.StringIO()
-    found.report(Console(log), 0.5, **values)
-    return log.getvalue()
-
-
-def test_ordinary_noise_is_a_line_more_is_a_warning_and_below_half_is_an_error():
-    assert said(ceiling(1.0)) == said(ceiling(0.996)) == ""
-    line = "f.csv: accuracy can reach 0.98 at best: 1 of 40 rows is odd; be even"
-    assert said(ceiling(0.98)) == f"{line}\n"
-    assert said(ceiling(0.8)).startswith("warning: f.csv: accuracy can reach 0.80 at best: ")
-    with pytest.raises(InputError, match=r"reach 0.49 .*; be even \(--min-ceiling 0 goes on"):
-        said(ceiling(0.49))
-    option = Cause(count=40, total=40, text="is cut", remedy="raise --x", is_setting=True)
-    with pytest.raises(UsageError, match="40 of 40 rows are cut, 1 of 40 rows is odd; raise --x"):
-        said(ceiling(0.1, option, CAUSE))
-    ceiling(0.1).report(Console(io.StringIO()), 0.0)
-    assert "; fine-tune again: raise --x" in said(ceiling(0.7, option), is_trained=True)
-
-
-def test_a_ceiling_without_a_known_cause_names_a_row():
-    found = ceiling(0.9)
-    assert "first at line 7" in Ceiling(**{**vars(found), "causes": ()}).sentence()
-
-
-def test_stored_columns_are_as_predictions_jsonl_keeps_them():
-    declared = TASKS["qa"].predictions
-    predicted = {
-        "predicted_answer": ["é", ""],
-        "predicted_start": np.array([3, -1], np.int32),
-        "predicted_end": np.array([4, -1], np.int32),
-        "predicted_score": np.array([0.12345678, 1.0]),
-        "predicted_null_odds": np.array([1 / 3, np.inf], np.float32),
-        "predicted_nbest": ['[{"text": "é"}]', "[]"],
-        "other": [1, 2],
-    }
-    assert stored_columns(declared, predicted) == {
-        "predicted_answer": ["é", ""],
-        "predicted_start": [3, -1],
-        "predicted_end": [4, -1],
-        "predicted_score": [0.123457, 1.0],
-        "predicted_null_odds": [0.3333333, np.inf],
-        "predicted_nbest": [[{"text": "é"}], []],
-        "other": [1, 2],
-    }

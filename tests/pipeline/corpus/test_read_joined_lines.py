@@ -1,0 +1,114 @@
+"""Which lines of a text are one sentence or one paragraph, and which are not."""
+
+import json
+
+import pytest
+from behavior.readers import check_reader, read_corpus
+
+
+def test_marks_at_the_end_of_texts_separate_documents(tmp_path):
+    marked = (
+        b"<|endoftext|>One is. Two is.\nThree is.<|endoftext|>\n\xff is.\n\n<|endoftext|>\n"
+        b"Five is.\n<|endoftext|>"
+    )
+    found = check_reader(tmp_path, "a.txt", marked + b"\n")
+    assert found.documents == [["One is.", "Two is.", "Three is."], ["Five is."]]
+    assert [(line, reason) for line, reason, _ in found.rejects] == [(3, "invalid UTF-8")]
+    assert found.dropped == {"empty document": 1}
+
+
+def test_hard_wrapped_lines_are_joined_and_other_lines_are_not(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text(
+        "CHAPTER ONE\n"
+        "The old man sat on a bench beside the river and\n"
+        "watched the slow boats go by until the evening\n"
+        "came. He said nothing at all, though many people\n"
+        "greeted him.\n"
+        "Then he left.\n"
+    )
+    assert read_corpus(path).documents == [
+        [
+            "CHAPTER ONE",
+            "The old man sat on a bench beside the river and watched the slow boats go by until "
+            "the evening came.",
+            "He said nothing at all, though many people greeted him.",
+            "Then he left.",
+        ]
+    ]
+
+
+RAGGED = """\
+The old man sat on a bench beside the river
+and watched the slow boats go by until the evening came. He met Ann
+Lee there. He said nothing at all, though
+many people greeted him as they went
+to the market."""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        RAGGED,
+        f"See http://example.com/{200 * 'a'}.\n{RAGGED}",
+        f"Boats\n\nHe went home. He went\nout again.\n\n{RAGGED}",
+    ],
+)
+def test_sentences_go_on_across_line_ends_whatever_the_longest_line_is(lines, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": lines}))
+    (document,) = read_corpus(path).documents
+    assert document[-2:] == [
+        "He met Ann Lee there.",
+        "He said nothing at all, though many people greeted him as they went to the market.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["i was there and nobody else came, what a pity", "it was a long day for all of us, too"],
+        ["Pancakes with butter", "two eggs", "some flour", "Milk"],
+        ["Dingoes help to find toads", "She says that they like it outside.", "That is all."],
+        ["第一章", "他从学校回来以后就坐在窗前看书", "外面下着雨", "母亲在厨房里做饭"],
+    ],
+)
+def test_lines_that_are_no_sentences_are_not_joined(lines, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": "\n".join(lines)}))
+    assert read_corpus(path).documents == [lines]
+
+
+def test_chinese_is_joined_at_its_margin_in_columns(tmp_path):
+    path = tmp_path / "a.jsonl"
+    lines = [
+        "他从学校回来以后就坐在 Paris 的窗前看书外面下",
+        "着雨母亲在厨房里做饭弟弟在院子里玩耍他想起了",
+    ]
+    lines += ["去年夏天的事情那时候他们一家人住在海边每天都", "很快乐。"]
+    path.write_text(json.dumps({"text": "\n".join(lines)}))
+    assert read_corpus(path).documents == [[" ".join(lines)]]
+
+
+@pytest.mark.parametrize("layout", ["file", "paragraphs", "articles"])
+def test_items_of_lists_are_paragraphs_of_their_own(layout, tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text(
+        "Things that we need for the trip to the north,\n"
+        "which will take the whole of the week:\n"
+        "* the map that lies on the table in the old hall\n"
+        "* a lamp, since nobody knows how long the night\n"
+        "  will be\n"
+        "- Warm clothes and the boots that Ann Lee gave to\n"
+        "  Joe\n"
+        "\nThat is all.\n"
+    )
+    assert read_corpus(path, text_layout=layout).documents == [
+        [
+            "Things that we need for the trip to the north, which will take the whole of the week:",
+            "* the map that lies on the table in the old hall",
+            "* a lamp, since nobody knows how long the night will be",
+            "- Warm clothes and the boots that Ann Lee gave to Joe",
+            "That is all.",
+        ]
+    ]
