@@ -1,4 +1,4 @@
-"""Inside a graph: rows of any number and length through a model, in batches of similar length."""
+"""Run a model over rows of any number and length inside a graph, in batches of similar length."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import tensorflow as tf
 
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, EncodedRows
 
-# Maps a padded batch and the numbers of its rows to outputs; see `map_row_batches`.
+# From a padded batch and the numbers of its rows to outputs; see `map_row_batches`
 Forward = Callable[[dict[str, tf.Tensor], tf.Tensor], tuple[tf.Tensor, ...]]
 
 
 class BatchRows(NamedTuple):
-    """Rows for a model, of which only those of a batch need to exist at a time.
+    """Rows for a model, which are made a batch at a time.
 
     Attributes:
-        lengths: int32 [rows], tokens of each.
-        of: from the numbers of some rows, int32 [n], to their word and type ids, ragged int32
-            [n, (tokens)].
+        lengths: int32 [rows], tokens of each row.
+        of: makes rows; from their numbers, int32 [n], to their word and type ids, ragged int32
+            [n, (tokens)] each.
     """
 
     lengths: tf.Tensor
@@ -41,7 +41,7 @@ class TensorRanges(NamedTuple):
     Attributes:
         tokens: int32 [tokens of all texts].
         starts: int64 [rows], the first token of each range.
-        lengths: int32 [rows].
+        lengths: int32 [rows], tokens of each range.
     """
 
     tokens: tf.Tensor
@@ -49,6 +49,7 @@ class TensorRanges(NamedTuple):
     lengths: tf.Tensor
 
     def of(self, chosen: tf.Tensor) -> tf.RaggedTensor:
+        """Return the tokens of some rows, int32 [n], as ragged int32 [n, (tokens)]."""
         starts = tf.gather(self.starts, chosen)
         lengths = tf.cast(tf.gather(self.lengths, chosen), tf.int64)
         return tf.gather(self.tokens, tf.ragged.range(starts, starts + lengths))
@@ -59,16 +60,18 @@ def rows_of_ranges(
 ) -> BatchRows:
     """Return rows `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of ranges of tokens.
 
-    For ranges that share tokens, such as one text with each of many choices: together the rows
-    would take the product of the length and the number of these.
+    Use it for ranges that share tokens, such as a text with each of many choices: if all rows
+    existed at once, they would take the product of the text's length and the number of choices.
 
     Args:
-        first, second: the ranges that make up a and b; no `second` for rows of one part.
+        first, second: ranges that are joined to a, and to b; () as `second` for rows without b.
+        cls_id, sep_id: ids of [CLS] and [SEP].
     """
     parts = [first, second] if second else [first]
 
     def of(chosen: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-        cls, sep = (tf.fill([tf.size(chosen), 1], number) for number in (cls_id, sep_id))
+        cls = tf.fill([tf.size(chosen), 1], cls_id)
+        sep = tf.fill([tf.size(chosen), 1], sep_id)
         segments = [[*(ranges.of(chosen) for ranges in part), sep] for part in parts]
         segments[0].insert(0, cls)
         ids = [tf.concat(segment, axis=1) for segment in segments]
@@ -91,13 +94,13 @@ def map_row_batches(
 ) -> tuple[tf.Tensor, ...]:
     """Run a model over rows, the longest first, and return its outputs in the order of the rows.
 
-    Neither memory nor padding grows with the number of rows or with the longest of them: a batch
-    has as many rows of similar length as fit its budget of tokens.
+    A batch has as many rows of similar length as fit its budget of tokens. So neither memory nor
+    padding grows with the number of rows or with the longest of them.
 
     Args:
-        forward: from `input_word_ids`, `input_mask`, `input_type_ids` (int32 [batch, length]) and
-            the numbers of the batch's rows (int32 [batch]) to tensors [batch, …].
-        rows: any number of rows, each of at least its special tokens.
+        forward: the model; from `input_word_ids`, `input_mask`, `input_type_ids` (int32 [batch,
+            length]) and the numbers of the batch's rows (int32 [batch]) to tensors [batch, …].
+        rows: any number of rows, each with at least its special tokens.
         batch_tokens: int32 scalar, most of rows x padded length of a batch.
         max_seq_length: no row is padded to more, because the model may have no more positions.
         pad_id: id of [PAD].

@@ -9,28 +9,28 @@ BATCHED = "batched"
 PAIRS = "pairs"
 IDS = "ids"
 IDS_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
-# Outputs that are of the model, not of the rows; such as names of labels, which the task has too.
+# Outputs that describe the model, not rows, such as names of labels
 NOT_OF_ROWS = ("labels",)
 BATCH_TOKENS = "batch_tokens"
 DEFAULT_BATCH_TOKENS = 2048
-# Output that counts the tokens of each row that its sequence is too short for: int32 [rows].
+# Output: number of tokens of each row that do not fit into its sequence, int32 [rows]
 LOST_TOKENS = "lost_tokens"
-# Output that counts the tokens of each row beyond what a sequence holds, of a task that predicts
-# nothing for such rows: int32 [rows].
+# Output of tasks that predict nothing for rows longer than a sequence: number of tokens of each row
+# that do not fit, int32 [rows]
 EXCESS_TOKENS = "excess_tokens"
-# Output that counts the masks of each row beyond MOST_MASKS: int32 [rows].
+# Output: number of masks of each row beyond MOST_MASKS, int32 [rows]
 LOST_MASKS = "lost_masks"
-# Column, not of a graph, that counts the words of each row of words that have no token.
+# Column of predictions, not of a graph: number of words without a token in each row of words
 WORDS_WITHOUT_TOKENS = "words_without_tokens"
 # Masks of a text that are predicted, each from a sequence of its own. Pretraining masks 15% of a
-# sequence, 77 of 512 tokens; without a limit a text of 1 MB can cost as much as 300 of such texts.
+# sequence, 77 of 512 tokens; without a limit, a text of 1 MB can cost as much as 300 such texts.
 MOST_MASKS = 100
 # UTF-8 bytes of the texts of all candidates of a row; if they take more, candidates have no text.
-# Of 512 tokens (2.5 kB) with 77 masks, the texts of 5 candidates per mask take less.
+# A text of 512 tokens (2.5 kB) with 77 masks and 5 candidates per mask stays below it.
 MOST_CANDIDATE_BYTES = 1 << 20
-# Output that counts the tokens of each row, where a row is one sequence: int32 [rows].
+# Output of tasks with a sequence per row: number of its tokens, int32 [rows]
 ROW_TOKENS = "row_tokens"
-MANY_CUT = 0.05  # of the rows: then their results may suffer
+MANY_CUT = 0.05  # share of cut rows from which results may suffer
 # Files with a graph from token ids to scores.
 ONNX_FILE = "model.onnx"
 OPENVINO_FILE = "openvino_model.xml"
@@ -45,14 +45,14 @@ PROBABILITY_DIGITS = 6  # decimals
 FAR_BELOW = -1e9
 # Null odds of a context without a token, where there is no span to compare with.
 NO_SPAN_ODDS = 1e9
-# The end of a sentence inside a text, read alike by Python's `re` and by RE2: without lookaround,
-# `\w` and `\s`. A period ends a sentence only after three characters that are neither upper case
-# nor dots, so that neither initials nor titles (J. R., U.S., St., Mrs.) do, and if no lower case
-# and no digit follow (approx. 5).
+# The end of a sentence inside a text. Python's `re` and RE2 read the pattern alike, because it has
+# no # lookaround, `\w` or `\s`. A period ends a sentence only after three characters that are
+# neither # upper case nor dots, which leaves out initials and titles (J. R., U.S., St., Mrs.), and
+# only if # neither lower case nor a digit follows (approx. 5).
 SENTENCE_END = (
     r"(?:[^ \t\r\nA-Z.]{3}\.|[!?…])"  # the mark
-    r"[\"')\]”’»]*[ \t\r\n]+[^ \t\r\na-z0-9]"  # what closes, a blank, what begins
-    r"|[。！？]|\n[ \t\r]*\n"  # no blank follows; a paragraph
+    r"[\"')\]”’»]*[ \t\r\n]+[^ \t\r\na-z0-9]"  # closing marks, a blank, a beginning
+    r"|[。！？]|\n[ \t\r]*\n"  # marks without a blank after them; an empty line
 )
 
 

@@ -27,7 +27,7 @@ from bert_tf.serving.signatures import (
 
 Signatures = dict[str, Callable[..., Any]]
 
-# What JSON writes in another way inside a text, the backslash first, since the others bring one.
+# Characters that JSON escapes inside a text; the backslash first, since other escapes have one
 _JSON_ESCAPES = {character: json.dumps(character)[1:-1] for character in ("\\", '"')} | {
     chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)
 }
@@ -39,7 +39,7 @@ _IDS_AXES = {2: ("rows", "length"), 3: ("rows", "sequences", "length")}
 
 @dataclasses.dataclass(frozen=True)
 class _Untracked:
-    """Keeps a Keras model out of tf.Module's sight: its variables are saved, its methods not."""
+    """Hides a Keras model from tf.Module, which would save its methods beside its variables."""
 
     model: Any
 
@@ -47,9 +47,10 @@ class _Untracked:
 class TextModule(tf.Module, abc.ABC):
     """Base of the modules: string [n] inputs by name, outputs by name with n as their first axis.
 
-    Has three signatures when saved: `serving_default` takes only the texts, `batched` also takes
-    `batch_tokens` (int32 scalar, tokens per batch inside the graph), and `ids` takes rows that were
-    tokenized and padded elsewhere. With optional inputs, `pairs` is `serving_default` with all.
+    A saved module has three signatures: `serving_default` takes only the texts, `batched` also
+    takes `batch_tokens` (int32 scalar, tokens per batch inside the graph), and `ids` takes rows
+    that were tokenized and padded elsewhere. If some inputs are optional, `serving_default` goes
+    without them and a fourth signature, `pairs`, takes all.
 
     Args:
         model: built Keras model with its weights, float32.
@@ -58,8 +59,8 @@ class TextModule(tf.Module, abc.ABC):
 
     Attributes:
         input_names: names of the inputs.
-        list_inputs: inputs that have several texts of each row: string [n, texts], in which an
-            empty text is none.
+        list_inputs: inputs with several texts for each row: string [n, texts], where empty texts
+            are padding.
         ids_rank: axes of tokenized rows: 2 for [n, length], 3 for [n, sequences, length].
     """
 
@@ -76,6 +77,7 @@ class TextModule(tf.Module, abc.ABC):
 
     @property
     def model(self) -> Any:
+        """Return the Keras model."""
         return self._untracked.model
 
     @abc.abstractmethod
@@ -92,7 +94,7 @@ class TextModule(tf.Module, abc.ABC):
         return self.input_names
 
     def optional_inputs(self) -> tuple[str, ...]:
-        """Return those of `inputs` that `serving_default` goes without: empty texts for it."""
+        """Return the inputs that `serving_default` leaves out; it takes empty texts for them."""
         return ()
 
     def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -124,7 +126,7 @@ class TextModule(tf.Module, abc.ABC):
         *outputs: tf.TensorSpec,
         max_rows: int | None = None,
     ) -> tuple[tf.Tensor, ...]:
-        """Run a model over rows, or over word and type ids of rows, see `map_row_batches`."""
+        """Run a model over rows, or over word and type ids of rows; see `map_row_batches`."""
         return map_row_batches(
             forward,
             rows if isinstance(rows, BatchRows) else whole_rows(*rows),
@@ -145,7 +147,7 @@ class TextModule(tf.Module, abc.ABC):
         }
         budget = tf.TensorSpec([], tf.int32, name=BATCH_TOKENS)
 
-        # Without autograph, which would convert tensorflow_text too: a third of the time.
+        # Autograph would also convert tensorflow_text, which takes a third of the time.
         @tf.function(autograph=False)
         def predict(**given: tf.Tensor) -> dict[str, tf.Tensor]:
             texts = checked_texts(given, list_inputs=self.list_inputs)
@@ -176,7 +178,7 @@ class TextModule(tf.Module, abc.ABC):
         }
 
     def ids_signatures(self) -> Signatures:
-        """Return the traced functions to save, by name, of a model that takes ids only."""
+        """Return the traced functions to save, by name, for a model that only takes ids."""
         ids = self._ids_signature()
         return {SERVING: ids, IDS: ids}
 
@@ -187,6 +189,8 @@ class TextModule(tf.Module, abc.ABC):
         return weights
 
     def _ids_signature(self) -> Callable[..., Any]:
+        """Return the traced function over tokenized rows."""
+
         @tf.function(autograph=False)
         def head(**given: tf.Tensor) -> dict[str, tf.Tensor]:
             batch = checked_ids(given, rank=self.ids_rank, config=self.model.config)
@@ -209,10 +213,10 @@ class MaskedLMModule(TextModule):
 
 
 def _of_rows(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Repeat constants for each row.
+    """Repeat outputs that describe the model for each row.
 
-    TensorFlow Serving answers a request that lists rows only if every output has one of each
-    (MakeRowFormatJsonFromTensors of its json_tensor.cc).
+    TensorFlow Serving only answers a request in its row format if every output has a value for each
+    row (MakeRowFormatJsonFromTensors of its json_tensor.cc).
     """
     of_rows = next(values for name, values in outputs.items() if name not in NOT_OF_ROWS)
     rows = tf.shape(of_rows)[0]
@@ -223,10 +227,10 @@ def _of_rows(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
 
 def json_text(texts: tf.Tensor) -> tf.Tensor:
-    """Return UTF-8 texts as JSON has them between quotes, string of any shape; graph-safe."""
+    """Escape UTF-8 texts for JSON, without quotes around them: string of any shape; graph-safe."""
     changed = tf.where(~tf.strings.regex_full_match(texts, _PLAIN_TEXT))
     escaped = tf.gather_nd(texts, changed)
-    for character, written in _JSON_ESCAPES.items():  # of few texts
+    for character, written in _JSON_ESCAPES.items():
         pattern = f"\\x{ord(character):02x}"
         escaped = tf.strings.regex_replace(escaped, pattern, written.replace("\\", "\\\\"))
     return tf.tensor_scatter_nd_update(texts, changed, escaped)
@@ -234,14 +238,22 @@ def json_text(texts: tf.Tensor) -> tf.Tensor:
 
 # TensorFlow Serving runs a graph with the shapes of a request, which may differ from the
 # signature's, and kernels trust them: a scalar text is a segmentation fault in the tokenizer
-# (tensorflow/text issue 1085), and one such request would end the server. A failed check is an
-# InvalidArgumentError.
+# (tensorflow/text issue 1085), and a single such request would end the server. A failed check is
+# only # an InvalidArgumentError.
 
 
 def checked_texts(
     given: Mapping[str, tf.Tensor], *, list_inputs: Collection[str] = ()
 ) -> dict[str, tf.Tensor]:
-    """Return the inputs of a request once their shapes are right; may include `batch_tokens`."""
+    """Check the shapes of the inputs of a request inside a graph.
+
+    Args:
+        given: texts by name, and perhaps `batch_tokens`.
+        list_inputs: names of inputs with several texts for each row.
+
+    Returns:
+        The same tensors, which depend on the checks.
+    """
     axes = {name: _ROW_AXES[: 2 if name in list_inputs else 1] for name in given}
     if BATCH_TOKENS in given:
         axes[BATCH_TOKENS] = ()
@@ -259,7 +271,16 @@ def checked_texts(
 def checked_ids(
     given: Mapping[str, tf.Tensor], *, rank: int, config: BertConfig
 ) -> dict[str, tf.Tensor]:
-    """Return tokenized rows, once their shapes, of `rank` axes, and their ids fit the model."""
+    """Check the shapes and ids of tokenized rows inside a graph.
+
+    Args:
+        given: tensors by the names of `IDS_INPUTS`.
+        rank: number of their axes.
+        config: config of the model, which bounds ids and lengths.
+
+    Returns:
+        The same tensors, which depend on the checks.
+    """
     tensors = _of_rank(given, dict.fromkeys(IDS_INPUTS, _IDS_AXES[rank]))
     shapes = [tf.shape(tensors[name]) for name in IDS_INPUTS]
     length = shapes[0][-1]
@@ -281,8 +302,10 @@ def checked_ids(
 
 
 def _in_range(name: str, values: tf.Tensor, below: int) -> tf.Operation:
-    least, most = tf.reduce_min(values), tf.reduce_max(values)
-    # Without rows, the least is above the most.
+    """Return the check that all values are from 0 to before `below`."""
+    least = tf.reduce_min(values)
+    most = tf.reduce_max(values)
+    # Without rows, the least value is above the greatest.
     is_known = (least > most) | ((least >= 0) & (most < below))
     message = f"{name} must be from 0 to {below - 1}, got from"
     return tf.debugging.Assert(is_known, [message, least, most])
@@ -291,11 +314,17 @@ def _in_range(name: str, values: tf.Tensor, below: int) -> tf.Operation:
 def _of_rank(
     given: Mapping[str, tf.Tensor], axes: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tf.Tensor]:
+    """Return tensors of known rank, which depend on checks of their shapes.
+
+    Args:
+        given: tensors by name.
+        axes: names of the axes of each tensor; all axes but the first must have a size above 0.
+    """
     checks = []
     tensors = {}
     for name, values in given.items():
         fed = tf.raw_ops.PlaceholderWithDefault(input=values, shape=tf.TensorShape(None))
-        # Compared as text: the graph's optimizer computes ranks from declared shapes.
+        # Compared as text, because the graph's optimizer takes ranks from the declared shapes.
         shape = tf.strings.format("{}", tf.shape(fed), summarize=-1)
         sizes = [r"\d+", *([r"[1-9]\d*"] * (len(axes[name]) - 1))][: len(axes[name])]
         is_right = tf.strings.regex_full_match(shape, rf"\[{' '.join(sizes)}\]")

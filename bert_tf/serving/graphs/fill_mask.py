@@ -1,4 +1,4 @@
-"""The likeliest tokens for every mask of a text, inside one graph."""
+"""The most likely tokens for every mask of a text, inside one graph."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ def mask_rows(
 ) -> tuple[BatchRows, tf.Tensor]:
     """Make a row for each predicted mask.
 
-    It has all tokens of its text if they fit, else those around the mask.
+    A row has all tokens of its text if they fit, else the tokens around the mask.
 
     Returns:
-        The rows, and the mask's position in each, int32 [predicted masks].
+        The rows, and the position of the mask in each, int32 [predicted masks].
     """
     capacity = max_seq_length - SPECIALS_OF_TEXT
     lengths = tf.gather(masked.tokens.row_lengths(), masked.mask_texts)
@@ -102,10 +102,17 @@ def mask_rows(
 def word_rows(
     masked: MaskedTexts, width: int, *, max_seq_length: int, tokenizer: WordPieceTokenizer
 ) -> tuple[BatchRows, tf.Tensor]:
-    """Make a row for each predicted mask, with `width` masks in the place of this one.
+    """Make a row for each predicted mask, which is replaced by `width` masks.
+
+    Args:
+        masked: the texts.
+        width: number of masks, from 1.
+        max_seq_length: tokens of a row, special tokens included.
+        tokenizer: has the ids of the special tokens.
 
     Returns:
-        The rows, and the position of the first of these masks in each, int32 [predicted masks].
+        The rows, and the position of the first of the `width` masks in each, int32 [predicted
+        masks].
     """
     capacity = max_seq_length - SPECIALS_OF_TEXT
     starts = tf.gather(masked.tokens.row_starts(), masked.mask_texts)
@@ -135,7 +142,7 @@ class CandidateText(tf.Module):
 
     Args:
         vocab: entries of the vocabulary, or words.
-        are_words: whether they are words, none of which continues another.
+        are_words: whether `vocab` holds words, which never continue the word before.
     """
 
     def __init__(self, vocab: Sequence[str], *, are_words: bool = False):
@@ -170,7 +177,13 @@ class CandidateText(tf.Module):
     def as_json(
         self, texts: tf.Tensor, masked: MaskedTexts, tokens: tf.Tensor, scores: tf.Tensor
     ) -> tf.Tensor:
-        """Write JSON per text, see `MaskFiller`; tokens, scores: [predicted masks, candidates]."""
+        """Write the candidates of each text as JSON, string [n], see `MaskFiller`.
+
+        Args:
+            texts: string [n].
+            masked: the texts cut at their masks.
+            tokens, scores: int32 and float32 [predicted masks, candidates].
+        """
         filled = self._filled_as_json(texts, masked, tokens)
         objects = tf.strings.join(
             [
@@ -198,8 +211,8 @@ class CandidateText(tf.Module):
     ) -> tf.Tensor:
         """Return the text with each candidate as JSON, string [predicted masks, candidates].
 
-        Each is a copy of its text, so their memory is the product of length, masks and candidates:
-        `null` for the texts in which that exceeds MOST_CANDIDATE_BYTES.
+        Each is a copy of its text, so the memory for a text is the product of its length, masks and
+        candidates. If that exceeds MOST_CANDIDATE_BYTES, its entries are `null`.
         """
         candidates = tf.shape(tokens)[1]
         copies = tf.math.unsorted_segment_sum(
@@ -238,15 +251,20 @@ def _without_blanks_at_end(texts: tf.Tensor) -> tf.Tensor:
 def _around_masks(
     texts: tf.Tensor, masked: MaskedTexts, is_chosen: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the text before and after each chosen mask, string [chosen masks].
+    """Return the text before and after each chosen mask, string [chosen masks] each.
 
-    The other masks of a text are part of what is around one. `is_chosen`: bool [predicted masks].
+    Other masks of the text stay in it as [MASK].
+
+    Args:
+        texts: string [n].
+        masked: the texts cut at their masks.
+        is_chosen: bool [predicted masks].
     """
     parts = masked.parts
     lengths = tf.strings.length(parts.flat_values) + len(_MASK)
     ends = tf.cumsum(lengths)
     starts = tf.gather(ends - lengths, parts.row_starts())
-    offsets = ends - tf.gather(starts, parts.value_rowids())  # of what follows the mask
+    offsets = ends - tf.gather(starts, parts.value_rowids())  # of the end of the mask
     offsets = tf.boolean_mask(offsets, is_before_mask(parts))
     offsets = tf.boolean_mask(tf.boolean_mask(offsets, masked.is_predicted), is_chosen)
     texts = tf.gather(texts, tf.boolean_mask(masked.mask_texts, is_chosen))
@@ -267,18 +285,20 @@ class MaskFiller(MaskedLMModule):
     `score` and `text`, which has that token at that mask. Each mask is predicted while the others
     are masked, as HuggingFace's pipeline does; probabilities are over the whole vocabulary.
 
-    Longer texts than a sequence are read around each mask.
+    For texts longer than a sequence, the tokens around each mask are read.
 
-    What a text costs is bounded: of more than `MOST_MASKS` masks, `lost_masks` (int32) at the end
-    of the text stay in `predicted_text` and have an empty list; `text` is null for all candidates
-    of a row whose texts would take more than `MOST_CANDIDATE_BYTES`.
+    The cost of a text is bounded. Masks beyond `MOST_MASKS` are not predicted: they stay in
+    `predicted_text`, have an empty list, and are counted in `lost_masks` (int32). `text` is null
+    for all candidates of a row whose texts would take more than `MOST_CANDIDATE_BYTES`.
 
-    With `candidates`, these words are weighed instead of the entries of the vocabulary: the score
+    With `candidates`, these words are compared instead of the entries of the vocabulary: the score
     of a word is the product of the probabilities of its tokens in a text with as many masks.
 
     Args:
         model: built `BertMaskedLM` with its weights, float32.
+        tokenizer: its tokenizer.
         max_seq_length: tokens per sequence, [CLS] and [SEP] included.
+        top_k: number of candidates for each mask.
         candidates: words to choose from; () for the vocabulary.
     """
 
@@ -320,10 +340,9 @@ class MaskFiller(MaskedLMModule):
             Numbers in all groups, int32, and scores, float32: [predicted masks, top_k] each.
         """
         words_of_groups = [self._words_of(group, masked, batch_tokens) for group in self._groups]
-        numbers = tf.concat([each[0] for each in words_of_groups], axis=1)
-        scores, places = tf.math.top_k(
-            tf.concat([each[1] for each in words_of_groups], axis=1), self._top_k
-        )
+        numbers = tf.concat([numbers for numbers, _ in words_of_groups], axis=1)
+        all_scores = tf.concat([scores for _, scores in words_of_groups], axis=1)
+        scores, places = tf.math.top_k(all_scores, self._top_k)
         return tf.gather(numbers, places, batch_dims=1), scores
 
     def _words_of(
@@ -362,8 +381,11 @@ class MaskFiller(MaskedLMModule):
     def _candidates(
         self, masked: MaskedTexts, batch_tokens: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return ids, int32, and probabilities, float32, of each predicted mask's best tokens:
-        [predicted masks, top_k]."""
+        """Return ids and scores of the best tokens of each predicted mask.
+
+        Returns:
+            Ids, int32, and probabilities, float32: [predicted masks, top_k] each.
+        """
         rows, places = mask_rows(
             masked, max_seq_length=self.max_seq_length, tokenizer=self.tokenizer
         )

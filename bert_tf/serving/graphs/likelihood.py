@@ -1,4 +1,4 @@
-"""The likelihood of texts by a masked language model, inside one graph."""
+"""The pseudo-log-likelihood of texts under a masked language model, inside one graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bert_tf.serving.row_batches import BatchRows, TensorRanges, rows_of_ranges
 from bert_tf.serving.signatures import EXCESS_TOKENS
 from bert_tf.serving.text_module import MaskedLMModule
 
-_MOST_NATS = 88.0  # e to it is nearly the largest float32
+_MOST_NATS = 88.0  # e to this power is nearly the largest float32
 
 
 class MaskedCopies(NamedTuple):
@@ -20,11 +20,12 @@ class MaskedCopies(NamedTuple):
 
     Attributes:
         rows: the copies, made a batch at a time.
-        texts: int64 [copies], the text of each.
+        texts: int64 [copies], the text of each copy.
         positions: int32 [copies], place of the mask in the row.
         targets: int32 [copies], the masked token.
-        counts: int64 [texts], scored tokens.
-        excess: int64 [texts], tokens beyond a sequence; such a text has no copy.
+        counts: int64 [texts], number of scored tokens.
+        excess: int64 [texts], number of tokens that do not fit into a sequence; a text with any has
+            no copy.
     """
 
     rows: BatchRows
@@ -72,9 +73,10 @@ class LikelihoodModule(MaskedLMModule):
 
     Outputs, all [n]: `predicted_log_likelihood` float32, the sum of the log-probabilities of the
     tokens, one masked at a time; `predicted_token_count` int32; `predicted_perplexity` float32, e
-    to the mean negative log-probability; the same with `predicted_pair_…` for `text_pair`, and
+    to the mean negative log-probability. With `text_pair`, the same as `predicted_pair_…`, and
     `predicted_difference` float32, the first log-likelihood minus the second. `excess_tokens` int32
-    counts the tokens beyond a sequence; such a text is not scored, and has 0 tokens.
+    counts the tokens that do not fit into a sequence; a text with any is not scored, and its token
+    count is 0.
 
     Args:
         model: built `BertMaskedLM` with its weights, float32.

@@ -1,4 +1,4 @@
-"""Choose the right one of several choices for a context, inside one graph."""
+"""Choose the most likely one of several choices for a context, inside one graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bert_tf.serving.text_module import TextModule
 def choice_logits(
     model: Any, batch: dict[str, tf.Tensor], *, training: bool, dropout_key: tf.Tensor | None
 ) -> dict[str, tf.Tensor]:
-    """Return `logits`, float32 [rows, choices], far below zero where a row has fewer choices.
+    """Return `logits`, float32 [rows, choices], `FAR_BELOW` for choices that a row does not have.
 
     Args:
         model: a built `BertMultipleChoice`.
@@ -32,9 +32,10 @@ def choice_logits(
 class ChoiceModule(TextModule):
     """Chooses one of `choices` by `context`, and `question` if rows have one.
 
-    `choices` is string [n, choices], filled up with empty texts. Outputs: `predicted_choice` int32
-    [n], from 0, -1 without choices; `predicted_text` string [n]; `predicted_score` float32 [n], its
-    probability among the row's choices; `probabilities` float32 [n, choices], 0 for an empty text.
+    `choices` is string [n, choices], padded with empty texts. Outputs: `predicted_choice` int32
+    [n], from 0, or -1 for a row without choices; `predicted_text` string [n]; `predicted_score`
+    float32 [n], its probability among the row's choices; `probabilities` float32 [n, choices], 0
+    for an empty text.
 
     Args:
         model: built `BertMultipleChoice` with its weights, float32.
@@ -102,11 +103,14 @@ def choice_rows(
 ) -> BatchRows:
     """Make rows `[CLS] context [SEP] question choice [SEP]` of the choices at some places.
 
-    A question and a choice have the tokens of both joined by a blank: none reaches over it.
+    The tokens of a question followed by those of a choice are the tokens of both texts joined by a
+    blank, because no token reaches over a blank.
 
     Args:
+        tokenizer: tokenizer of the model.
         texts: `context` and perhaps `question`, string [n], and `choices`, string [n, choices].
-        places: int64 [rows, 2], row and number of a choice.
+        places: int64 [rows, 2], row and number of each choice.
+        max_seq_length: tokens of a row, special tokens included.
     """
     owners = places[:, 0]
     choices = tokenizer.tokenize(tf.gather_nd(texts["choices"], places))
@@ -133,7 +137,7 @@ def choice_rows(
 
 
 def _token_ranges(tokens: tf.RaggedTensor, rows: tf.Tensor) -> TensorRanges:
-    """Return the tokens of `rows`, int64 [n]."""
+    """Return the tokens of some rows, int64 [n], as ranges."""
     return TensorRanges(
         tokens.flat_values,
         starts=tf.gather(tokens.row_starts(), rows),

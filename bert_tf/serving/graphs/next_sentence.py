@@ -15,17 +15,20 @@ class NextSentenceModule(TextModule):
     """Predicts the probability that `text_pair` follows `text`.
 
     Outputs: `predicted_score` float32 [n], the probability of label 0 of the next-sentence head;
-    `lost_tokens` int32 [n], tokens of pairs that are too long, which lose those at the end of the
-    longer text first; `row_tokens` int32 [n].
+    `lost_tokens` int32 [n], tokens cut off pairs that are too long, from the end of the longer text
+    first; `row_tokens` int32 [n].
 
     Args:
         model: built `BertNextSentence` with its weights, float32.
+        tokenizer: its tokenizer.
+        max_seq_length: tokens of a pair, special tokens included.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text", "text_pair")
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
-        first, second = (self.tokenizer.tokenize(texts[name]) for name in self.input_names)
+        first = self.tokenizer.tokenize(texts["text"])
+        second = self.tokenizer.tokenize(texts["text_pair"])
         word_ids, type_ids = self.packed(first, second)
         (logits,) = self.over_rows(
             lambda batch, _: (self.head_outputs(batch)["logits"],),

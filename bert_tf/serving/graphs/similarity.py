@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
+from bert_tf.data.text.vocab_file import SPECIALS_OF_TEXT
 from bert_tf.layers.pooling import unit_vectors
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS, EMBEDDING, LOST_TOKENS, PAIR_EMBEDDING
 from bert_tf.serving.text_module import TextModule, checked_texts
@@ -23,10 +24,13 @@ class SimilarityModule(TextModule):
     """Computes vectors of `text` and `text_pair`, and their cosine.
 
     Outputs: `embedding` and `text_pair_embedding`, float32 [n, hidden]; `predicted_similarity`
-    float32 [n]. Also has the signature `embed`, from only `text` to its `embedding`.
+    float32 [n]; `lost_tokens` int32 [n], tokens that do not fit into the sequences of both texts.
+    A further signature, `embed`, takes only `text` and returns its `embedding`.
 
     Args:
         model: built `BertSentenceEncoder` with its weights, float32.
+        tokenizer: its tokenizer.
+        max_seq_length: tokens of a sequence, special tokens included.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text", "text_pair")
@@ -35,7 +39,8 @@ class SimilarityModule(TextModule):
         rows = tf.size(texts["text"])
         both = tf.concat([texts[name] for name in self.input_names], axis=0)
         vectors, lost_tokens = self._embed(both, batch_tokens)
-        first, second = vectors[:rows], vectors[rows:]
+        first = vectors[:rows]
+        second = vectors[rows:]
         return {
             EMBEDDING: first,
             PAIR_EMBEDDING: second,
@@ -47,7 +52,8 @@ class SimilarityModule(TextModule):
         @tf.function(autograph=False)
         def embed(text: tf.Tensor) -> dict[str, tf.Tensor]:
             texts = checked_texts({"text": text})["text"]
-            return {EMBEDDING: self._embed(texts, tf.constant(DEFAULT_BATCH_TOKENS))[0]}
+            vectors, _ = self._embed(texts, tf.constant(DEFAULT_BATCH_TOKENS))
+            return {EMBEDDING: vectors}
 
         text = tf.TensorSpec([None], tf.string, name="text")
         return {**super().signatures(), EMBED: embed.get_concrete_function(text=text)}
@@ -65,7 +71,5 @@ class SimilarityModule(TextModule):
             batch_tokens,
             tf.TensorSpec([self.model.config.hidden_size], tf.float32),
         )
-        lost = (
-            tf.cast(tokens.row_lengths(), tf.int32) + 2 - tf.cast(word_ids.row_lengths(), tf.int32)
-        )
-        return vectors, lost
+        whole_lengths = tf.cast(tokens.row_lengths(), tf.int32) + SPECIALS_OF_TEXT
+        return vectors, whole_lengths - tf.cast(word_ids.row_lengths(), tf.int32)

@@ -1,9 +1,9 @@
-"""Places in texts that are given in bytes: their characters, and the text between two of them.
+"""Convert byte offsets into texts to characters and code points, and cut texts between them.
 
-The bytes of all texts lie end to end in one array, so that the memory is proportional to the texts
-and the places. String operations such as `tf.strings.substr` take a text for each place, and
-`tf.gather(texts, owners)` copies a text as often as it is named: with a place for each word that is
-the square of its length.
+The bytes of all texts lie end to end in one array, so the memory is proportional to the texts and
+the offsets. String operations such as `tf.strings.substr` need a text for each offset, and
+`tf.gather(texts, owners)` copies a text for each. With an offset for each word, that would take the
+square of the text's length.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import tensorflow as tf
 def cut_texts(texts: tf.Tensor, owners: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
     """Cut spans out of texts.
 
-    No operation cuts bytes into strings, so each byte of a span becomes a string of one byte, which
+    No operation cuts bytes into strings. So each byte of a span becomes a string of one byte, which
     TensorFlow stores inline in 24 bytes, and the strings of a span are joined.
 
     Args:
         texts: string [n].
-        owners: int32 [spans], number of the text that a span is cut out of.
+        owners: int32 [spans], number of the text of each span.
         starts, ends: int64 [spans], byte offsets into that text.
 
     Returns:
@@ -33,7 +33,7 @@ def cut_texts(texts: tf.Tensor, owners: tf.Tensor, starts: tf.Tensor, ends: tf.T
 
 
 def characters_at_bytes(texts: tf.Tensor, owners: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
-    """Turn byte offsets, int64 [n], into character offsets in `texts[owners]`, int64 [n]."""
+    """Convert byte offsets, int64 [n], into character offsets in `texts[owners]`, int64 [n]."""
     flat, bases = _flat_bytes(texts, owners)
     begins = tf.cast(tf.bitwise.bitwise_and(flat, 0xC0) != 0x80, tf.int32)
     before = tf.concat([[0], tf.cumsum(begins)], 0)
@@ -47,7 +47,8 @@ def code_points_at_bytes(texts: tf.Tensor, owners: tf.Tensor, offsets: tf.Tensor
     flat = tf.pad(flat, [[0, 3]])
     first, *more = (tf.cast(tf.gather(flat, places + byte), tf.int32) for byte in range(4))
     code = first
-    # (the least first byte of characters of so many bytes more, bits of the code point in it)
+    # For 1, 2 and 3 bytes after the first one: the least first byte, and the bits of the code point
+    # in it. Each byte after the first has 6 bits.
     for further, (least, bits) in enumerate([(0xC0, 5), (0xE0, 4), (0xF0, 3)], start=1):
         long = first % (1 << bits)
         for byte in more[:further]:

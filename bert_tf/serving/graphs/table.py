@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.config.sections.finetuning import HEAD_TAIL, WINDOWS
 from bert_tf.data.rows.host_rows import OVERLAP, head_length
-from bert_tf.data.text.vocab_file import SPECIALS_OF_TEXT
+from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR, SPECIALS_OF_TEXT
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs, token_ranges
 from bert_tf.serving.signatures import LOST_TOKENS, ROW_TOKENS
 from bert_tf.serving.text_module import TextModule
@@ -19,7 +19,7 @@ class Sequences(NamedTuple):
 
     Attributes:
         word_ids, type_ids: ragged int32 [sequences, (at most max_seq_length)].
-        owners: int32 [sequences], the text of each, ascending; every text has a sequence.
+        owners: int32 [sequences], the text of each sequence, ascending; every text has one.
         lost_tokens: int32 [texts], tokens of each text that no sequence has.
     """
 
@@ -35,10 +35,10 @@ def pack_texts(
     """Make one or several sequences of each text.
 
     - `head`: the first tokens.
-    - `head-tail`: the first and the last tokens, 128 to 382 of them as in Sun et al. 2019 ("How to
-      Fine-Tune BERT for Text Classification?"), in proportion for other lengths.
-    - `windows`: all tokens; each window overlaps the next by a quarter, the last one by more, so
-      that it is as long as the others.
+    - `head-tail`: the first and the last tokens, in the proportion of 128 to 382 of Sun et al. 2019
+      ("How to Fine-Tune BERT for Text Classification?").
+    - `windows`: all tokens; each window overlaps the next by a quarter. The last one begins earlier
+      if needed, so that it is as long as the others.
 
     Args:
         tokens: ids, ragged int32 [texts, (tokens)].
@@ -64,8 +64,10 @@ def pack_texts(
 
 
 def _heads_and_tails(tokens: tf.RaggedTensor, capacity: int) -> tf.RaggedTensor:
+    """Cut the middle out of texts with more than `capacity` tokens."""
     head = head_length(capacity)
-    starts, lengths = tokens.row_starts(), tokens.row_lengths()
+    starts = tokens.row_starts()
+    lengths = tokens.row_lengths()
     fits = lengths <= capacity
     heads = token_ranges(tokens, starts, tf.where(fits, lengths, head))
     tail = tf.where(fits, tf.zeros_like(lengths), capacity - head)
@@ -73,8 +75,10 @@ def _heads_and_tails(tokens: tf.RaggedTensor, capacity: int) -> tf.RaggedTensor:
 
 
 def _windows(tokens: tf.RaggedTensor, capacity: int) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    """Return the tokens of each window, and its text, int32 [windows]."""
     step = capacity - capacity // OVERLAP
-    starts, lengths = tokens.row_starts(), tokens.row_lengths()
+    starts = tokens.row_starts()
+    lengths = tokens.row_lengths()
     beyond_first = tf.maximum(lengths - capacity, 0)
     counts = 1 + (beyond_first + step - 1) // step
     owners = tf.repeat(tf.range(tf.size(counts)), counts)
@@ -128,6 +132,7 @@ class TableModule(TextModule):
         return self._task.outputs(self.model, batch, training=False, dropout_key=None)
 
     def _sequences(self, texts: dict[str, tf.Tensor]) -> Sequences:
+        """Tokenize texts or pairs, and make sequences of them."""
         tokens, *pair = (self.tokenizer.tokenize(texts[name]) for name in self.inputs())
         if not pair:
             return pack_texts(
@@ -138,9 +143,10 @@ class TableModule(TextModule):
             )
         word_ids, type_ids = self.packed(tokens, *pair)
         lengths = sum(tf.cast(text.row_lengths(), tf.int32) for text in (tokens, *pair))
-        specials: tf.Tensor | int = 3
+        specials: tf.Tensor | int = SPECIALS_OF_PAIR
         if self.optional_inputs():
-            specials = tf.where(pair[0].row_lengths() > 0, 3, 2)
+            has_second = pair[0].row_lengths() > 0
+            specials = tf.where(has_second, SPECIALS_OF_PAIR, SPECIALS_OF_TEXT)
         return Sequences(
             word_ids,
             type_ids,

@@ -18,14 +18,15 @@ from bert_tf.serving.text_module import TextModule, json_text
 
 
 class EntityTag(NamedTuple):
-    """A tagger's label.
+    """A label of a tagger.
 
     Attributes:
-        kind: type of the entity that its word is in, empty outside.
-        opens: whether its word continues no entity.
-        closes: whether no entity continues after its word.
-        joins: whether its word may belong to the one before, see `EntityWriter.joined`.
-        closed: label of a word that consists of this one and one that closes.
+        label: the tag.
+        kind: type of the entity that a word with the tag is in; "" outside.
+        opens: whether a word with the tag never continues an entity.
+        closes: whether no entity continues after a word with the tag.
+        joins: whether a word with the tag may belong to the word before, see `EntityWriter.joined`.
+        closed: tag of a word joined of one with this tag and one whose tag closes the entity.
     """
 
     label: str
@@ -37,15 +38,17 @@ class EntityTag(NamedTuple):
 
 
 class GraphWords(NamedTuple):
-    """Words of texts and the rows they are read in.
+    """Words of texts, and the rows in which the model reads them.
 
     Attributes:
+        word_ids: ragged int32 [windows, (tokens)], the rows.
+        text: int32 [words], the text of each word, ascending.
         start_bytes, end_bytes: int64 [words], byte offsets into the text.
-        window, position: int32 [words], row of each word, and where its first token is there.
+        window, position: int32 [words], row of each word, and position of its first token there.
     """
 
-    word_ids: tf.RaggedTensor  # ragged int32 [windows, (tokens)]
-    text: tf.Tensor  # int32 [words], the text of each, ascending
+    word_ids: tf.RaggedTensor
+    text: tf.Tensor
     start_bytes: tf.Tensor
     end_bytes: tf.Tensor
     window: tf.Tensor
@@ -117,7 +120,11 @@ def _window_rows(
 
 
 class EntityWriter:
-    """Writes the entities and tags of texts, of which `tags` are in the order of the logits."""
+    """Writes the entities and tags of texts.
+
+    Args:
+        tags: labels in the order of the logits.
+    """
 
     def __init__(self, tags: Sequence[EntityTag]):
         numbers = {kind: number for number, kind in enumerate(dict.fromkeys(t.kind for t in tags))}
@@ -135,11 +142,16 @@ class EntityWriter:
     def joined(
         self, texts: tf.Tensor, words: GraphWords, tags: tf.Tensor, probabilities: tf.Tensor
     ) -> tuple[GraphWords, tf.Tensor, tf.Tensor]:
-        """Join glued words that are one by their tags, see the task's `joined_words`.
+        """Join words without a blank between them that are one by their tags.
 
-        Arguments are those of `outputs`; returns those after `texts`, of fewer words.
+        The task's `joined_words` has the rules. Arguments are those of `outputs`.
+
+        Returns:
+            `words`, `tags` and `probabilities` of the joined words. A tag of `len(tags)` or more is
+            the closed form of a tag.
         """
-        kinds, opens = tf.gather(self._kinds, tags), tf.gather(self._opens, tags)
+        kinds = tf.gather(self._kinds, tags)
+        opens = tf.gather(self._opens, tags)
         is_mark = _are_punctuation(code_points_at_bytes(texts, words.text, words.start_bytes))
         closes_before = _shifted(tf.gather(self._closes, tags), True)
         joins = (
@@ -149,7 +161,7 @@ class EntityWriter:
             & tf.gather(self._joins, tags)
             & (is_mark | _shifted(is_mark, False) | (closes_before & ~opens))
         )
-        # Without a scheme all tags open, and only marks stay apart.
+        # Without a scheme, all tags open. There, a joined word of only punctuation is split again.
         number = tf.cumsum(tf.cast(~joins, tf.int32)) - 1
         marks_alone = tf.math.unsorted_segment_min(
             tf.cast(is_mark, tf.int32), number, tf.size(number)
@@ -178,8 +190,10 @@ class EntityWriter:
         """Make the columns of predictions.
 
         Args:
-            texts, words: UTF-8 string [n], and their words.
-            tags, probabilities: int32 and float32 [words], numbers of labels.
+            texts: UTF-8 string [n].
+            words: words of the texts.
+            tags, probabilities: int32 and float32 [words], number of each word's label, and its
+                probability.
 
         Returns:
             `predicted_entities` and `predicted_tags` (string), `mean_score` (float32), all [n].
@@ -218,15 +232,16 @@ class EntityWriter:
         starts: tf.Tensor,
         ends: tf.Tensor,
     ) -> tf.Tensor:
+        """Write the list of entities of each text as JSON, string [n]."""
         kinds = tf.gather(self._kinds, tags)
-        goes_on = (
+        continues = (
             (words.text == _shifted(words.text, -1))
             & ~_shifted(tf.gather(self._closes, tags), True)
             & (kinds == _shifted(kinds, -1))
             & ~tf.gather(self._opens, tags)
         )
         is_inside = ~tf.gather(self._is_outside, tags)
-        begins = is_inside & ~goes_on
+        begins = is_inside & ~continues
         entities = tf.math.count_nonzero(begins, dtype=tf.int32)
         number = tf.boolean_mask(tf.cumsum(tf.cast(begins, tf.int32)) - 1, is_inside)
 
@@ -261,11 +276,13 @@ class EntityWriter:
 
 
 def _are_punctuation(codes: tf.Tensor) -> tf.Tensor:
+    """Return whether code points, int32 [n], are punctuation, bool [n]."""
     below = tf.searchsorted(punctuation_bounds(), codes, side="right")
     return below % 2 == 1
 
 
 def _lists(items: tf.Tensor, owners: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """Join the JSON items of each row to a list, string [rows]."""
     joined = tf.strings.unsorted_segment_join(items, owners, rows, separator=", ")
     return tf.strings.join(["[", joined, "]"])
 
@@ -276,15 +293,18 @@ def _shifted(values: tf.Tensor, first: int | bool) -> tf.Tensor:
 
 
 class TextTagger(TextModule):
-    """`text` to its entities and tags.
+    """Finds the entities and tags of `text`.
 
     Outputs, all [n]: `predicted_entities` and `predicted_tags`, strings of JSON lists of objects,
-    as the task's `prediction_columns` has them; `mean_score`, float32. Not per row: `labels`,
-    string [labels].
+    see the task's `prediction_columns`; `mean_score`, float32. Not per row: `labels`, string
+    [labels].
 
     Args:
         model: built `BertTokenClassifier` with its weights, float32.
-        max_seq_length, window_stride: tokens of a row, and between two windows.
+        tokenizer: its tokenizer.
+        tags: labels in the order of the logits.
+        max_seq_length: tokens of a row, special tokens included.
+        window_stride: tokens from the start of a window to the start of the next one.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text",)
@@ -311,14 +331,12 @@ class TextTagger(TextModule):
         def best_tags(batch: dict[str, tf.Tensor], _: tf.Tensor) -> tuple[tf.Tensor, ...]:
             logits = self.head_outputs(batch)["logits"]
             probabilities = tf.nn.softmax(logits, axis=-1)
-            beyond = longest - tf.shape(logits)[1]  # batches are of several lengths up to it
-            return tuple(
-                tf.pad(values, [[0, 0], [0, beyond]])
-                for values in (
-                    tf.argmax(logits, axis=-1, output_type=tf.int32),
-                    tf.reduce_max(probabilities, axis=-1),
-                )
-            )
+            # Batches have different lengths, and results of all must have the same.
+            beyond = longest - tf.shape(logits)[1]
+            tags = tf.argmax(logits, axis=-1, output_type=tf.int32)
+            scores = tf.reduce_max(probabilities, axis=-1)
+            padding = [[0, 0], [0, beyond]]
+            return tf.pad(tags, padding), tf.pad(scores, padding)
 
         tags, probabilities = self.over_rows(
             best_tags,
