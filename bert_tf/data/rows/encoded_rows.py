@@ -44,7 +44,7 @@ class EncodedRows:
         return np.diff(self.offsets)
 
     def followed_by(self, other: EncodedRows) -> Self:
-        """Append other rows; each row counts as a text of its own."""
+        """Return these rows and then other ones; each counts as a text of its own."""
         lost = None
         if self.lost_tokens is not None and other.lost_tokens is not None:
             lost = np.concatenate([self.lost_tokens, other.lost_tokens])
@@ -58,7 +58,7 @@ class EncodedRows:
         )
 
     def selected(self, rows: np.ndarray) -> Self:
-        """Select rows by number, int [n]; each counts as a text of its own."""
+        """Return some rows by number, int [n]; each counts as a text of its own."""
         lengths = self.lengths[rows]
         return dataclasses.replace(
             self,

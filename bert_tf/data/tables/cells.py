@@ -167,7 +167,7 @@ def cell_fault(
     Args:
         row: values by column.
         name: the needed column.
-        kind: what it must hold.
+        kind: content that it must have.
         allow_empty: whether empty cells and null can be used; in list columns they always can.
     """
     value = row.get(name)

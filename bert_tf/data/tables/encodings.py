@@ -261,7 +261,8 @@ def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
         if not character.isalpha() and not unicodedata.combining(character):
             is_inside = before.isalpha() and after.isalpha()
             is_odd = character in _SYMBOLS and not alphabet.isdisjoint((before + after).lower())
-            if not is_odd and character in (_INSIDE_WORDS if is_inside else _AROUND_WORDS):
+            usual_marks = _INSIDE_WORDS if is_inside else _AROUND_WORDS
+            if not is_odd and character in usual_marks:
                 sound += 1
         elif character.lower() in alphabet and not (before.islower() and character.isupper()):
             beside_ascii = any(beside.isascii() and beside.isalpha() for beside in (before, after))

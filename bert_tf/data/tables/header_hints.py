@@ -17,7 +17,7 @@ from bert_tf.data.tables.dialect import compression_of, table_format_by_name
 _FIRST_BYTES = 16_384
 _FIRST_LINES = 20  # searched for a header below titles
 _SEPARATORS = (",", ";", "\t", "|")
-# Texts that are no tables, by a pattern of their beginning, and what they are
+# Patterns for the beginning of texts that are no tables, and advice
 _OTHER_KINDS = (
     (r"<!doctype html|<html", "is an HTML page, of a sign-in or an error, say; download the file"),
     (r"<\?xml", "is XML; convert it to CSV or JSON lines"),

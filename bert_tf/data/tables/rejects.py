@@ -125,7 +125,7 @@ class ReasonSummary:
 
     @functools.cached_property
     def remedy(self) -> str:
-        """Advise what to do; empty where it depends on the rows."""
+        """Return advice for the reason; "" if it depends on the rows."""
         if self.reason == INVALID_UTF8:
             from bert_tf.data.tables.text_files import encoding_advice  # Arrow: help needs none
 

@@ -203,9 +203,7 @@ def _added_notes(folder: Path, added: Iterable[str], *, lowercase: Lowercase) ->
         consequence = "which BERT's rules split in a text, and HuggingFace does not"
         notes.append(f"{folder}: has the added {_listed(split)}, {consequence}")
     if words:
-        consequence = (
-            "found here only as whole words, and by HuggingFace inside of longer ones, too"
-        )
+        consequence = "found here only as whole words, and by HuggingFace inside longer ones, too"
         notes.append(f"{folder}: has the added {_listed(words)}, {consequence}")
     return tuple(notes)
 

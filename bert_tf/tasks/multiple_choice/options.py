@@ -52,7 +52,7 @@ class MultipleChoiceConfig(FinetuneConfig):
     label_column: str = option("column of the correct choice", "label")
     label_form: str = option(
         "form of the labels: number of the choice, from 0, its letter, from A, or its text (auto: "
-        "what all training labels are, a number before a letter)",
+        "the form of all training labels, number before letter)",
         choices=("auto", "number", "letter", "text"),
     )
 

@@ -72,8 +72,7 @@ def window_spans(
     """Find the best spans of each window.
 
     All spans are scored at once, in a table for each window: row `extra`, column `start` is the
-        span
-    that ends `extra` tokens after its start. With windows of 384 tokens and answers up to 30
+    span that ends `extra` tokens after its start. With windows of 384 tokens and answers up to 30
     tokens, a table has 11,520 spans.
 
     Args:

@@ -38,7 +38,7 @@ _KINDS = {
     _RIGHT: "",
     _NOT_FOUND: "nothing is predicted there",
     _OTHER_TYPE: "the same words with another type",
-    _OTHER_BOUNDS: "an overlapping prediction, whatever its type",
+    _OTHER_BOUNDS: "an overlapping prediction of any type",
     _MADE_UP: "predicted where nothing is",
 }
 

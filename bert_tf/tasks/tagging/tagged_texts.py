@@ -209,7 +209,7 @@ def usual_tags(
     elif scheme != PLAIN and "*" in tags and all(map(_BRACKETS.fullmatch, tags)):
         raise UsageError(
             f"{texts.source}: its tags are the brackets of CoNLL-2012 (such as "
-            f"{max(tags, key=len)!r}, and '*' for words outside and inside of entities); write "
+            f"{max(tags, key=len)!r}, and '*' for words outside and inside entities); write "
             "them as B-PERSON, I-PERSON and O"
         )
     elif names and not known:
@@ -420,6 +420,6 @@ def _warn_of_cut_words(texts: TaggedTexts, console: Console) -> None:
         span = texts.texts[texts.owners[first]][texts.starts[first] : texts.ends[first]]
         console.warn(
             f"{texts.source}: {quantity(len(cut), 'entity', 'entities')} of {len(texts.tags):,} "
-            f"begin or end inside of a word, first at line {line} ({span!r}); "
+            f"begin or end inside a word, first at line {line} ({span!r}); "
             "whole words are used, which only offset_f1 counts as errors"
         )

@@ -156,7 +156,10 @@ class TaggingTask(Task):
         shown: list[dict[str, Any]] = []
         for text, (words, tags) in zip(sample.texts[:SHOWN_ROWS], marks, strict=False):
             tagged = shown_words(words, tags)
-            shown.append({name: tagged} if source.has_words else {name: text, "entities": tagged})
+            if source.has_words:
+                shown.append({name: tagged})
+            else:
+                shown.append({name: text, "entities": tagged})
         entities = None
         if not source.has_words:
             entities = Spans(rows=sample.owners, starts=sample.starts, ends=sample.ends)
@@ -323,7 +326,7 @@ def learned_labels(texts: TaggedTexts, scheme: str) -> tuple[str, ...]:
     is_tagged = texts.has_words
     kinds = kinds_of_tags(texts.tags, scheme) if is_tagged else tuple(dict.fromkeys(texts.tags))
     tags = sorted(scheme_tags(kinds, scheme))
-    # Without a scheme, O is not needed if every word has a tag of its own.
+    # Tagged words without a scheme only need O if some have it. Others may be outside of entities.
     needs_outside = scheme != PLAIN or not is_tagged or OUTSIDE in texts.tags
     labels = (OUTSIDE, *tags) if needs_outside else tuple(tags)
     if len(labels) < 2:

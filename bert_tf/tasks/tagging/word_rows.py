@@ -206,10 +206,9 @@ class _SentenceOrder:
     """Refuses a sentence whose name comes again after other sentences.
 
     Shuffled rows look like that: the words of a sentence stand apart. But names also come again
-        where
-    sentences are counted in each of several documents. Such names are numbers that always begin
-    with the first one and count up by one, and the last sentence before a new beginning is long
-    enough to end a document. Then equal names are different sentences.
+    where sentences are counted in each of several documents. Such names are numbers that always
+    begin with the first one and count up by one, and the last sentence before a new beginning looks
+    complete: it ends with a mark, or has enough words. Then equal names are different sentences.
     """
 
     def __init__(self, path: str | Path, form: TableForm, places: Places):

@@ -346,7 +346,7 @@ def tags_of_all(words: TaggedWords, counts: np.ndarray, scheme: str) -> list[str
     tags[counts] = words.tags
     spans = words.spans(scheme, {})
     place = np.flatnonzero(counts)
-    # Entities as +1 and -1 at their bounds: a running sum above 0 is inside of one.
+    # Entities as +1 and -1 at their bounds: a running sum above 0 is inside one.
     bounds = np.zeros(len(counts) + 1, np.int64)
     bounds[place[spans.first]] += 1
     bounds[place[spans.last - 1]] -= 1

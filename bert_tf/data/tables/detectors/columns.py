@@ -114,7 +114,7 @@ COLUMN_DETECTORS: tuple[Detector[ReadValues], ...] = (
     Detector(
         name="unused splits",
         severity=Severity.WARNING,
-        message="all rows are used, whatever {column} is ({kinds})",
+        message="all rows are used, for each value of {column} ({kinds})",
         remedy="split the file",
         find=_unused_splits,
     ),

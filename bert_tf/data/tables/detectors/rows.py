@@ -93,11 +93,13 @@ def _is_half(label: str, *, is_first: bool) -> bool:
     text = label.strip().strip(",;")
     if len(text) < 2 or not any(map(str.isalnum, text)):
         return False
-    mark, rest = (text[0], text[1:]) if is_first else (text[-1], text[:-1])
+    mark = text[0] if is_first else text[-1]
+    rest = text[1:] if is_first else text[:-1]
     if mark in _QUOTES:
         return mark not in rest
-    own, others = (_OPENING, _CLOSING) if is_first else (_CLOSING, _OPENING)
-    return mark in own and others[own.index(mark)] not in rest
+    own = _OPENING if is_first else _CLOSING
+    partners = _CLOSING if is_first else _OPENING
+    return mark in own and partners[own.index(mark)] not in rest
 
 
 def _numbered_tags(values: ReadValues) -> Details | None:
@@ -114,7 +116,7 @@ def _listed_words(values: ReadValues) -> Details | None:
     lists = [words for words in sentences if _is_list(words)]
     if len(lists) > _ROWS_OF_LISTS * len(sentences):
         return {"first": shortened(lists[0][0]), "last": shortened(lists[0][-1])}
-    words = [word for each in sentences for word in each]
+    words = [word for sentence in sentences for word in sentence]
     quoted = [word for word in words if is_quoted(word.strip(",;[](){}"))]
     if len(quoted) > _WORDS_IN_QUOTES * len(words):
         return {"first": shortened(quoted[0]), "last": shortened(quoted[-1])}
@@ -174,7 +176,7 @@ def _long_sentences(values: ReadValues) -> Details | None:
 
 def _pieces(values: ReadValues) -> Details | None:
     """Find words that were already split into pieces of WordPiece."""
-    words = [word for each in values.words for word in each]
+    words = [word for sentence in values.words for word in sentence]
     pieces = [word for word in words if PIECE.fullmatch(word)]
     if len(pieces) <= _PIECES * len(words):
         return None
@@ -191,7 +193,7 @@ def _quoted_labels(values: ReadValues) -> Details | None:
 
 def _tags_as_words(values: ReadValues) -> Details | None:
     """Find words that are tags such as O and B-PER: the columns are exchanged."""
-    words = collections.Counter(word for each in values.words for word in each)
+    words = collections.Counter(word for sentence in values.words for word in sentence)
     tags = [word for word in words if word == "O" or _TAG.fullmatch(word)]
     if len(tags) < 2 or sum(words[tag] for tag in tags) < _TAGS_AS_WORDS * words.total():
         return None
@@ -411,7 +413,7 @@ ROW_DETECTORS: tuple[Detector[ReadValues], ...] = (
     Detector(
         name="UTF-16 offsets",
         severity=Severity.ERROR,
-        message="{count} after an emoji or the like begin or end inside of a word ({example}), and "
+        message="{count} after an emoji or the like begin or end inside a word ({example}), and "
         "none would if offsets counted UTF-16 units, as in JavaScript and Java",
         remedy="count characters: in Python "
         "len(text.encode('utf-16-le')[: 2 * start].decode('utf-16-le')), and likewise the end",
@@ -420,7 +422,7 @@ ROW_DETECTORS: tuple[Detector[ReadValues], ...] = (
     Detector(
         name="UTF-8 offsets",
         severity=Severity.ERROR,
-        message="{count} after a letter that is not ASCII begin or end inside of a word "
+        message="{count} after a letter that is not ASCII begin or end inside a word "
         "({example}), and none would if offsets counted bytes of UTF-8, as in Go and Rust",
         remedy="count characters: in Python len(text.encode()[:start].decode()), and likewise the "
         "end",
@@ -429,8 +431,7 @@ ROW_DETECTORS: tuple[Detector[ReadValues], ...] = (
     Detector(
         name="shifted offsets",
         severity=Severity.ERROR,
-        message="{count} begin or end inside of a word ({example}), and hardly any would if "
-        "{meant}",
+        message="{count} begin or end inside a word ({example}), and hardly any would if {meant}",
         remedy="offsets are those of the first character, from 0, and of the one after the last",
         find=_shifted_offsets,
     ),

@@ -37,7 +37,10 @@ _TITLE = "##"  # begins a line before a sentence
 # A file has titles if there are so many, and if such a share of the sentences begin with one.
 _FEWEST_TITLES = 3
 _TITLED = 0.9
+# Columns of CoNLL-U, from 1: number of columns, FORM, and UPOS
 _CONLL_U_COLUMNS = 10
+_CONLL_U_WORD = 2
+_CONLL_U_TAG = 4
 _WORD_NUMBER = re.compile(r"\d+(?:[-.]\d+)?")  # first column of CoNLL-U and CoNLL-X
 _MARKS = (",", ";", "|")  # between columns, where there are neither tabs nor blanks
 _ALIKE = 0.9  # share of the lines with as many cells between such marks
@@ -106,9 +109,10 @@ def read_conll_sentences(
         lines = bounded_lines(stream, dialect.max_row_characters)
         first = list(itertools.islice(lines, _FIRST_LINES))
         form = _form_of(path, first, least)
-        default_word, default_tag = (2, 4) if form.is_conll_u else (1, None)
-        word = word_column or default_word
-        tag = (tag_column or default_tag) if has_tags else None
+        word = word_column or (_CONLL_U_WORD if form.is_conll_u else 1)
+        tag = None
+        if has_tags:
+            tag = tag_column or (_CONLL_U_TAG if form.is_conll_u else None)
         for flag, column in (("tokens", word), ("tag", tag or 1)):
             if 0 < form.columns < column:
                 raise UsageError(

@@ -217,8 +217,7 @@ def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.nda
     """Find records that are rows, and records that count as blank lines.
 
     Columns at the end without a name may be filled: people type notes there. Cells beyond these
-        must
-    be empty. In tables with such columns, a row of only empty cells counts as a blank line.
+    must be empty. In tables with such columns, a row of only empty cells counts as a blank line.
 
     Returns:
         Whether each record is a row, and whether it counts as a blank line: bool [records] each.

@@ -107,7 +107,7 @@ def is_quoted_later(
 def open_records(
     path: str | Path, dialect: TableDialect, *, has_quotes: bool, opener: Opener
 ) -> Iterator[tuple[TableHeader, RecordStream]]:
-    """Open a file; yield its header, and the stream of the records after it.
+    """Open a file; yield its header, and the stream of the rows.
 
     Args:
         path: the file.

@@ -99,7 +99,8 @@ def read_squad_entries(
             f'{path}: is not SQuAD JSON; expected {{"data": [{{"paragraphs": [{{"context": …, '
             '"qas": […]}]}]}'
         )
-    line_of = _lines(text, _QUESTIONS_OF_LIST if is_list else _QUESTIONS)
+    pattern = _QUESTIONS_OF_LIST if is_list else _QUESTIONS
+    line_of = _lines(text, pattern)
     del text
     for number, article in enumerate(articles):
         where = f"article {number + 1}"
@@ -205,7 +206,8 @@ class _Walk:
         self._skip_blanks()
         yield path, self._place
         opening = self._text[self._place]
-        if not pattern or opening != ("[" if pattern[0] is None else "{"):
+        expected = "[" if pattern and pattern[0] is None else "{"
+        if not pattern or opening != expected:
             self._value()
             return
         for key in self._keys(is_object=opening == "{"):

@@ -84,7 +84,9 @@ def test_first_entities_are_shown_with_their_texts(review):
 @pytest.mark.parametrize("task", ["classification", "similarity", "multilabel"])
 def test_columns_that_are_not_read_are_judged(review, task):
     rows = [{**row, "is_valid": bool(n % 2)} for n, row in enumerate(rows_of(task))]
-    assert "all rows are used, whatever 'is_valid' is (false, true); split" in review(task, rows)
+    assert "all rows are used, for each value of 'is_valid' (false, true); split" in review(
+        task, rows
+    )
 
 
 def test_second_texts_are_noticed(review):

@@ -88,9 +88,7 @@ def test_entities_inside_of_words_are_reported(tmp_path):
     texts = read_tagged_texts(path, COLUMNS)
     assert scheme_of(texts, "auto") == "bio" and scheme_of(texts, "iobes") == "iobes"
     checked_tags(texts, "bio", None, Console(log))
-    assert (
-        "1 entity of 2 begin or end inside of a word, first at line 1 ('London')" in log.getvalue()
-    )
+    assert "1 entity of 2 begin or end inside a word, first at line 1 ('London')" in log.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +112,7 @@ def test_words_of_all_scripts_can_be_cut(tmp_path, text, entity, is_cut):
     row = {"text": text, "entities": [[start, start + len(entity), "x"]]}
     path.write_text(f"{json.dumps(row)}\n")
     checked_tags(read_tagged_texts(path, COLUMNS), "bio", None, Console(log))
-    assert ("inside of a word" in log.getvalue()) == is_cut
+    assert ("inside a word" in log.getvalue()) == is_cut
 
 
 def test_words_without_characters_interrupt_no_entity(tmp_path):
