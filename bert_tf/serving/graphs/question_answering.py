@@ -1,8 +1,9 @@
 """Question answering over contexts of any length, inside one graph.
 
-A context is read in overlapping windows (`window_rows`), and `answers` chooses among the spans of
-all windows. The method is that of google-research/bert run_squad.py (Devlin et al. 2019, sections
-4.2 and 4.3). The same steps in NumPy are in `bert_tf.data.rows.windows` and the task's host.
+A context is read in overlapping windows (`window_rows`). `span_ranking` finds the best spans of a
+question in these, and they compete with the score of no answer (`choose_answers`). The method is
+that of google-research/bert run_squad.py (Devlin et al. 2019, sections 4.2 and 4.3). The same steps
+in NumPy are in `bert_tf.data.rows.windows` and the task's host.
 """
 
 from __future__ import annotations
@@ -14,9 +15,23 @@ import tensorflow as tf
 from bert_tf.data.rows.windows import SPECIALS_BEFORE_CONTEXT
 from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.serving.graphs.answers import choose_answers, rank_spans, span_texts, window_spans
-from bert_tf.serving.signatures import FAR_BELOW, AnswerLengths, AnswerRules
-from bert_tf.serving.text_module import TextModule
+from bert_tf.serving.graphs.span_ranking import (
+    NO_SCORE,
+    RankedSpans,
+    rank_spans,
+    sorted_by,
+    window_spans,
+)
+from bert_tf.serving.graphs.spans import characters_at_bytes, cut_texts
+from bert_tf.serving.signatures import (
+    FAR_BELOW,
+    NO_SPAN_ODDS,
+    PROBABILITY_DIGITS,
+    SENTENCE_END,
+    AnswerLengths,
+    AnswerRules,
+)
+from bert_tf.serving.text_module import TextModule, json_text
 
 
 class WindowRows(NamedTuple):
@@ -105,6 +120,148 @@ def window_rows(
     )
 
 
+class SpanTexts(NamedTuple):
+    """The text of each span, and its place.
+
+    Attributes:
+        text: string [n].
+        start, end: int32 [n], first character in the context, and the character after the last.
+    """
+
+    text: tf.Tensor
+    start: tf.Tensor
+    end: tf.Tensor
+
+
+def choose_answers(
+    spans: RankedSpans, texts: SpanTexts, null: tf.Tensor, rules: AnswerRules
+) -> dict[str, tf.Tensor]:
+    """Choose the answer of each question; the host's `choose_answers` in a graph.
+
+    Args:
+        spans: ranked spans of all questions.
+        texts: texts of the spans.
+        null: float64 [questions], lowest start plus end logit of [CLS] over the windows.
+        rules: rules for no answer and for spans within a sentence.
+
+    Returns:
+        Outputs of `QuestionAnswerer`; `predicted_nbest` is JSON.
+    """
+    questions = tf.size(null)
+    every = tf.range(questions)
+    first = tf.searchsorted(spans.question, every)
+    has_span = tf.searchsorted(spans.question, every, side="right") > first
+    # One more span, so that the lookup also works if no question has any.
+    best = tf.gather(tf.concat([spans.score, [0.0]], 0), tf.where(has_span, first, 0))
+    best = tf.where(has_span, best, tf.constant(NO_SCORE, tf.float64))
+    picked = _within_sentence(spans, texts, best, first, rules.sentence_margin)
+    odds = tf.where(has_span, null - best, tf.constant(NO_SPAN_ODDS, tf.float64))
+    is_answered = has_span
+    if rules.may_be_unanswerable:
+        is_answered &= ~(odds > rules.null_threshold)
+
+    # All candidates: the spans, then "no answer" where it competes.
+    competes = tf.range(questions)
+    if not rules.may_be_unanswerable:
+        competes = tf.boolean_mask(competes, ~has_span)
+    nowhere = tf.fill([tf.size(competes)], -1)
+    question = tf.concat([spans.question, competes], 0)
+    score = tf.concat([spans.score, tf.gather(null, competes)], 0)
+    text = tf.concat([texts.text, tf.fill([tf.size(competes)], "")], 0)
+    start = tf.concat([texts.start, nowhere], 0)
+    end = tf.concat([texts.end, nowhere], 0)
+    probability = _softmax(question, score, questions)
+
+    number = tf.size(spans.question)
+    no_answer = tf.scatter_nd(
+        competes[:, None], number + tf.range(tf.size(competes)), tf.stack([questions])
+    )
+    chosen = tf.where(is_answered, picked, no_answer)
+    is_picked = tf.scatter_nd(
+        tf.boolean_mask(picked, has_span)[:, None],
+        tf.ones([tf.math.count_nonzero(has_span, dtype=tf.int32)], tf.int32),
+        tf.stack([tf.size(question)]),
+    )
+    rank = tf.where(is_picked == 1, tf.gather(best, question), score)
+    order = sorted_by(is_picked, descending=True)
+    order = tf.gather(order, sorted_by(tf.gather(rank, order), descending=True))
+    order = tf.gather(order, sorted_by(tf.gather(question, order)))
+    entries = _json_entries(text, start, end, probability)
+    lists = tf.strings.unsorted_segment_join(
+        tf.gather(entries, order), tf.gather(question, order), questions, separator=", "
+    )
+    return {
+        "predicted_answer": tf.gather(text, chosen),
+        "predicted_start": tf.gather(start, chosen),
+        "predicted_end": tf.gather(end, chosen),
+        "predicted_score": tf.cast(tf.gather(probability, chosen), tf.float32),
+        "predicted_null_odds": tf.cast(odds, tf.float32),
+        "predicted_nbest": tf.strings.join(["[", lists, "]"]),
+    }
+
+
+def _within_sentence(
+    spans: RankedSpans, texts: SpanTexts, best: tf.Tensor, first: tf.Tensor, margin: float
+) -> tf.Tensor:
+    """Return each question's first span near the best one within a sentence; else the best."""
+    if not margin:
+        return first
+    runs_over = tf.strings.regex_full_match(texts.text, f"(?s).*(?:{SENTENCE_END}).*")
+    is_near = spans.score >= tf.gather(best, spans.question) - margin
+    number = tf.size(spans.question)
+    place = tf.where(is_near & ~runs_over, tf.range(number), number)
+    least = tf.math.unsorted_segment_min(place, spans.question, tf.size(first))
+    return tf.where(least < number, least, first)
+
+
+def _softmax(question: tf.Tensor, score: tf.Tensor, questions: tf.Tensor) -> tf.Tensor:
+    """Return probabilities among the candidates of each question."""
+    peak = tf.math.unsorted_segment_max(score, question, questions)
+    odds = tf.exp(score - tf.gather(peak, question))
+    total = tf.math.unsorted_segment_sum(odds, question, questions)
+    return odds / tf.gather(total, question)
+
+
+def _json_entries(
+    text: tf.Tensor, start: tf.Tensor, end: tf.Tensor, probability: tf.Tensor
+) -> tf.Tensor:
+    """Write the entries of `predicted_nbest`, string [n]; a start of -1 stands for no answer."""
+    is_span = start >= 0
+    digits = tf.strings.as_string(tf.cast(probability, tf.float32), precision=PROBABILITY_DIGITS)
+    parts = [
+        '{"text": "',
+        json_text(text),
+        '", "start": ',
+        tf.where(is_span, tf.strings.as_string(start), "null"),
+        ', "end": ',
+        tf.where(is_span, tf.strings.as_string(end), "null"),
+        ', "probability": ',
+        digits,
+        "}",
+    ]
+    return tf.strings.join(parts)
+
+
+def _span_texts(
+    spans: RankedSpans, contexts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+) -> SpanTexts:
+    """Cut the texts of spans out of their contexts.
+
+    Args:
+        spans: spans of all questions.
+        contexts: string [questions].
+        starts, ends: ragged int64 [questions, (tokens)], bytes of the contexts' tokens.
+    """
+    first_tokens = tf.gather(starts.row_starts(), spans.question)
+    begin = tf.gather(starts.flat_values, first_tokens + tf.cast(spans.first, tf.int64))
+    end = tf.gather(ends.flat_values, first_tokens + tf.cast(spans.last, tf.int64))
+    text = cut_texts(contexts, spans.question, begin, end)
+    first_character = characters_at_bytes(contexts, spans.question, begin)
+    first_character = tf.cast(first_character, tf.int32)
+    after = tf.cast(characters_at_bytes(contexts, spans.question, end), tf.int32)
+    return SpanTexts(text=text, start=first_character, end=after)
+
+
 def span_logits(
     model: Any, batch: dict[str, tf.Tensor], *, training: bool, dropout_key: tf.Tensor | None
 ) -> dict[str, tf.Tensor]:
@@ -163,7 +320,7 @@ class QuestionAnswerer(TextModule):
         null = tf.math.unsorted_segment_min(
             tf.cast(null, tf.float64), rows.question, tf.size(contexts)
         )
-        answer_texts = span_texts(spans, contexts, starts, ends)
+        answer_texts = _span_texts(spans, contexts, starts, ends)
         return choose_answers(spans, answer_texts, null, self._rules)
 
     def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:

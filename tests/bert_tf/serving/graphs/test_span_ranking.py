@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.rows.windows import Windows
-from bert_tf.serving.graphs.answers import rank_spans, window_spans
+from bert_tf.serving.graphs.span_ranking import rank_spans, window_spans
 from bert_tf.tasks.question_answering import spans as host_spans
 
 LENGTH = 9

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.text.host_wordpiece import TokenizedTexts
-from bert_tf.serving.graphs.answers import RankedSpans, SpanTexts, choose_answers
+from bert_tf.serving.graphs.question_answering import SpanTexts, choose_answers
+from bert_tf.serving.graphs.span_ranking import RankedSpans
 from bert_tf.serving.signatures import AnswerRules
 from bert_tf.tasks.question_answering import spans as host_spans
 from bert_tf.tasks.question_answering.spans import SpanCandidates
