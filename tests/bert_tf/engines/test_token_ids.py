@@ -16,7 +16,7 @@ import onnx
 import pytest
 import safetensors.numpy
 from behavior.engines import check_engine, check_same_values
-from behavior.exported_models import KINDS, VARIANTS, exported_kind
+from behavior.exported_models import KINDS, VARIANTS, exported_kind, loaded_kind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,13 +76,19 @@ def folder_of(tmp_path_factory):
 
 
 @pytest.fixture(scope="module", params=TASK_KINDS)
-def exported(request, folder_of):
-    return folder_of(request.param)
+def loaded(request, tmp_path_factory):
+    """Return the folder of a model of a kind, and its SavedModel."""
+    return loaded_kind(tmp_path_factory, request.param)
 
 
 @pytest.fixture(scope="module")
-def graph(exported):
-    return ENGINES["tensorflow"].load(exported)
+def exported(loaded):
+    return loaded[0]
+
+
+@pytest.fixture(scope="module")
+def graph(loaded):
+    return loaded[1]
 
 
 def columns_of(engine, path):
@@ -124,9 +130,7 @@ def each_kind_once(shift=0):
     names = IDS_ENGINES[shift:] + IDS_ENGINES[:shift]
     pairs = [*zip(TASK_KINDS, itertools.cycle(names), strict=False)]
     # The scope has pytest run all tests of a kind together, so that its graph is loaded once.
-    return pytest.mark.parametrize(
-        ("exported", "name"), pairs, indirect=["exported"], scope="module"
-    )
+    return pytest.mark.parametrize(("loaded", "name"), pairs, indirect=["loaded"], scope="module")
 
 
 @pytest.mark.slow  # exports models
