@@ -97,8 +97,8 @@ def likely_columns(name: str, table: TableSketch) -> dict[str, Any]:
     """Return the settings that name a table's columns, see `TaskDeclaration.columns`.
 
     Args:
-        name: of the task.
-        table: statistics of its columns.
+        name: name of the task.
+        table: statistics of the table's columns.
 
     Raises:
         UsageError: a needed column is missing.
@@ -200,6 +200,7 @@ def task_from_settings(settings: dict[str, Any] | None, path: str) -> Task:
     return cast("Task", served_task_from_settings(settings, path))
 
 
+# Tensors of the heads that HuggingFace's classes for fine-tuning have.
 _TASK_HEADS = ("classifier.weight", "qa_outputs.weight")
 
 
@@ -210,9 +211,9 @@ def task_of_weights(directory: ModelDirectory) -> Task | None:
 
 
 def with_task_of_weights(directory: ModelDirectory, console: Console) -> ModelDirectory:
-    """Return a model with the task of its head, if no file says it.
+    """Return a model with the task of its head, if it has no `task.json`.
 
-    Models of other libraries have no `task.json`.
+    Models of other libraries have none.
 
     Raises:
         UsageError: there is a head for an unknown task.
@@ -230,12 +231,12 @@ def with_task_of_weights(directory: ModelDirectory, console: Console) -> ModelDi
     if task is None:
         return directory
     settings = task.settings()
-    read = [name for name in task.declaration.inputs if settings["columns"].get(name)]
+    inputs = [name for name in task.declaration.inputs if settings["columns"].get(name)]
     if settings.get(PAIR_IS_OPTIONAL):
-        read[-1] += " where a table has it"
+        inputs[-1] += " where a table has it"
     console.info(
         f"{directory.path}: has a head for {task.declaration.name}; settings that weights do not "
-        f"store (columns, lengths) are defaults: it reads {' and '.join(read)}. bert-pipeline "
+        f"store (columns, lengths) are defaults: it reads {' and '.join(inputs)}. bert-pipeline "
         "import-weights writes them to a task.json, where they can be changed"
     )
     return dataclasses.replace(directory, task=settings)

@@ -30,9 +30,9 @@ class Correction(NamedTuple):
     """A corrected row.
 
     Attributes:
-        place: of the correction in its own file.
-        of: of the row in the training file.
-        label: its label there.
+        place: place of the correction in its own file.
+        of: place of the row in the training file.
+        label: the row's label there.
         corrected: the right label; "" keeps the label.
     """
 
@@ -73,6 +73,7 @@ def read_corrections(path: str) -> list[Correction]:
 
 
 def _corrections(path: str, rows: csv.DictReader) -> Iterator[Correction]:
+    """Yield the rows of an open file; raise InputError for a line that is no number."""
     # The reader knows the last line of a row; the first one follows that of the row before.
     last = rows.line_num
     for number, row in enumerate(rows, start=2):
@@ -81,13 +82,14 @@ def _corrections(path: str, rows: csv.DictReader) -> Iterator[Correction]:
         place = Place(first, 0 if number == first else number)
         if not (row["line"] or "").isdecimal():
             raise InputError(f"{path}:{place}: line {row['line']!r} is not a number from 1")
-        label, corrected = ((row[name] or "").strip() for name in _NEEDED[1:])
-        numbered = row.get("row") or ""
+        number_of_row = row.get("row") or ""
         of = Place(
             int(row["line"]),
-            int(numbered) if numbered.isdecimal() else 0,
+            int(number_of_row) if number_of_row.isdecimal() else 0,
             (row.get(ID) or "").strip(),
         )
+        label = (row["label"] or "").strip()
+        corrected = (row["corrected_label"] or "").strip()
         yield Correction(place, of, label, corrected)
 
 
@@ -105,25 +107,24 @@ def corrected_table(table: Table, path: str, column: str, console: Console) -> T
     """
     find = _finder(table)
     labels = list(table.columns[column])
-    changed = kept = 0
-    for each in read_corrections(path):
-        row = find(each.of)
-        if row is None or labels[row] not in (each.label, each.corrected):
+    changed = 0
+    kept = 0
+    for correction in read_corrections(path):
+        row = find(correction.of)
+        if row is None or labels[row] not in (correction.label, correction.corrected):
             present = "no usable row" if row is None else f"the label {labels[row]!r}"
             raise InputError(
-                f"{path}:{each.place}: is of a row with the label {each.label!r} at line "
-                f"{each.of} of {table.source}, where there is {present}; run label-errors again if "
-                "the training rows have changed"
+                f"{path}:{correction.place}: is of a row with the label {correction.label!r} at "
+                f"line {correction.of} of {table.source}, where there is {present}; run "
+                "label-errors again if the training rows have changed"
             )
-        is_changed = each.corrected not in ("", labels[row])
-        changed += is_changed
-        kept += not is_changed
-        if is_changed:
-            labels[row] = each.corrected
-    console.info(
-        f"{path}: {quantity(changed, 'label')} corrected"
-        + (f", {kept:,} left as they are" if kept else "")
-    )
+        if correction.corrected in ("", labels[row]):
+            kept += 1
+        else:
+            changed += 1
+            labels[row] = correction.corrected
+    unchanged = f", {kept:,} left as they are" if kept else ""
+    console.info(f"{path}: {quantity(changed, 'label')} corrected{unchanged}")
     return dataclasses.replace(table, columns={**table.columns, column: labels})
 
 
@@ -144,13 +145,13 @@ def _finder(table: Table) -> Callable[[Place], int | None]:
 
 
 def write_corrections(path: Path, rows: Sequence[Correction], texts: Sequence[str]) -> None:
-    """Write corrections to be edited, with what names each row and with its text."""
+    """Write corrections for the user to edit, with the place and the text of each row."""
     places = Places()
     for row in rows:
         places.note(row.of)
-    named = places.columns([row.of.line for row in rows])
+    place_columns = places.columns([row.of.line for row in rows])
     with replacing_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([*named, *_NEEDED[1:], "text"])
-        for *names, row, text in zip(*named.values(), rows, texts, strict=True):
-            writer.writerow([*names, row.label, row.corrected, text])
+        writer.writerow([*place_columns, "label", "corrected_label", "text"])
+        for *place, row, text in zip(*place_columns.values(), rows, texts, strict=True):
+            writer.writerow([*place, row.label, row.corrected, text])

@@ -28,7 +28,7 @@ PAIR_IS_OPTIONAL = "is_pair_optional"
 PRETRAINING_METRIC_TYPES = dict.fromkeys(
     ("mlm_accuracy", "nsp_accuracy", "sop_accuracy"), "accuracy"
 )
-"""`TaskCard.metric_types` of what a pretraining run measures."""
+"""`TaskCard.metric_types` of the metrics of a pretraining run."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,8 @@ class TaskCard:
         signature_output: the output of the exported model to look at first.
         transformers_class: the class of transformers that loads the model with its head.
         pipeline_tag: the Hub's name of the task.
-        metric_types: ids on the Hub of metrics that metrics.json names otherwise.
-        google_script: the one of google-research/bert that loads the model, if there is one.
+        metric_types: the Hub's ids of metrics that have other names in metrics.json.
+        google_script: script of google-research/bert that loads the model; None without one.
         script_reads_text: whether that script needs the vocabulary.
     """
 
@@ -63,7 +63,7 @@ class TaskCard:
 
     @property
     def signature_call(self) -> str:
-        """Return arguments of the exported model's signature for the example, in Python."""
+        """The arguments of the exported model's signature for the example, in Python."""
         rows = {
             name: json.dumps([value], ensure_ascii=False) for name, value in self.example.items()
         }
@@ -71,7 +71,7 @@ class TaskCard:
 
     @property
     def is_keras_hub_task(self) -> bool:
-        """Return whether KerasHub has the whole task, not only the encoder."""
+        """Whether KerasHub has the whole task, not only the encoder."""
         return self.keras_hub_class != _KERAS_HUB_ENCODER
 
 
@@ -118,8 +118,8 @@ def same_text(name: str, text: str) -> Any:
     """Return the text as the value of an input that takes texts.
 
     Args:
-        name: of the input.
-        text: what the value must hold.
+        name: name of the input.
+        text: text that the value must hold.
     """
     return text
 
@@ -148,12 +148,12 @@ class ServedTaskDeclaration:
     """The inputs and outputs of exported models of a task.
 
     Attributes:
-        row_fault: why `score` rejects a row with texts, from its values by input name.
+        row_fault: returns why `score` rejects a row with texts, from its values by input name.
         is_exact: whether `score` computes it in float32 unless another precision is asked for,
-            since 16 bits would change the order of what is compared.
-        has_distances: whether `finetune` keeps how far texts are from the rows of each label.
-        outcome_faults: why rows cannot be predicted although they could be read, by their numbers,
-            from the outputs [rows] by name.
+            since 16 bits would change the order of the numbers that users compare.
+        has_distances: whether `finetune` keeps the distances of texts from the rows of each label.
+        outcome_faults: returns why rows cannot be predicted although they could be read, by their
+            numbers, from the outputs [rows] by name.
         trial_value: a value of an input, by its name, that holds a given text; `export` compares
             the outputs for such values.
     """
@@ -184,7 +184,8 @@ class PretrainedTaskDeclaration(ServedTaskDeclaration):
     Attributes:
         options: the section of `export`.
         example: a command line to copy.
-        run_fault: why a run cannot be exported for the task, from its manifest; None if it can.
+        run_fault: returns why a run cannot be exported for the task, from its manifest; None if it
+            can.
     """
 
     options: type[ExportConfig]
@@ -248,7 +249,7 @@ def faults_of_length(config: FinetuneConfig, least: int, texts: str = "a text") 
     Args:
         config: options of the task.
         least: tokens that a sequence needs, [CLS] and [SEP] included.
-        texts: what gets no token, as the message names it.
+        texts: the texts that would get no token, for the message.
     """
     if config.sequence_length < least:
         yield (
@@ -332,8 +333,17 @@ class SoftLabelConfig(DistillationConfig):
 
 
 LABEL_NAMES = (
-    *("label", "labels", "class", "category", "stance", "target", "sentiment", "intent", "topic"),
-    *("gold_label", "y"),
+    "label",
+    "labels",
+    "class",
+    "category",
+    "stance",
+    "target",
+    "sentiment",
+    "intent",
+    "topic",
+    "gold_label",
+    "y",
 )
 _TEXT_NAMES = ("text", "sentence")
 
@@ -342,28 +352,29 @@ def labeled_texts(what: str, **label: Any) -> Callable[[TableSketch], dict[str, 
     """Make `TaskDeclaration.columns` for a text, or a pair of texts, with a label.
 
     Args:
-        what: the label, as messages name it: "a label".
-        label: how to find its column, arguments of `TableSketch.column`.
+        what: name of the label in messages: "a label".
+        **label: arguments of `TableSketch.find` for its column.
     """
 
     def columns(table: TableSketch) -> dict[str, Any]:
         from bert_tf.data.tables.cells import PRODIGY  # Arrow: help needs none
 
-        names = {each.name for each in table.columns}
+        names = {column.name for column in table.columns}
         if "accept" in names and names & PRODIGY:
-            kept = tuple(each for each in table.columns if each.name != "answer")
-            table = dataclasses.replace(table, columns=kept)  # what the annotator did
-        column = table.find("label_column", **label)
-        if column is None:
+            # Prodigy's `answer` is the action of the annotator, not a label.
+            kept = tuple(column for column in table.columns if column.name != "answer")
+            table = dataclasses.replace(table, columns=kept)
+        label_column = table.find("label_column", **label)
+        if label_column is None:
             error = table.missing("label_column", what, label["names"])
-            lists = [each.name for each in table.columns if each.kind == "list"]
+            lists = [column.name for column in table.columns if column.kind == "list"]
             if not lists:
                 raise error
             raise UsageError(
                 f"{error}; lists of labels, as in {lists[0]!r}, need fine-tuning for any number of "
                 "labels"
             )
-        return {**likely_texts(table, taken=(column,)), "label_column": column}
+        return {**likely_texts(table, taken=(label_column,)), "label_column": label_column}
 
     return columns
 
@@ -372,7 +383,7 @@ def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> d
     """Choose the column of the text and, if names say that there is one, of the second text.
 
     Args:
-        table: statistics of the columns; `given` has those that the user named.
+        table: statistics of the columns; `chosen` has those that the user named.
         taken: columns with another use, such as the label's.
 
     Returns:
@@ -381,21 +392,26 @@ def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> d
     from bert_tf.data.tables.value_forms import PAIRS  # Arrow: help needs none
 
     if table.chosen.get("text_column") is None and table.chosen.get("text_pair_column") is None:
-        by_name = {each.name.lower(): each for each in table.columns if each.name not in taken}
-        for first, second in PAIRS:
-            pair = by_name.get(first), by_name.get(second)
-            if all(each is not None and each.kind == "text" for each in pair):
-                return {"text_column": pair[0].name, "text_pair_column": pair[1].name}  # type: ignore[union-attr]
-    text = table.column(
-        "text_column",
-        "the text",
-        names=_TEXT_NAMES,
-        fits=lambda each: each.is_text,
-        rank=by_length,
-        taken=taken,
-    )
+        free_columns = [column for column in table.columns if column.name not in taken]
+        by_name = {column.name.lower(): column for column in free_columns}
+        for names in PAIRS:
+            pair = [by_name[name] for name in names if name in by_name]
+            if len(pair) == len(names) and all(map(holds_text, pair)):
+                return {"text_column": pair[0].name, "text_pair_column": pair[1].name}
+    settings = {
+        "text_column": table.column(
+            "text_column",
+            "the text",
+            names=_TEXT_NAMES,
+            fits=lambda column: column.is_text,
+            rank=by_length,
+            taken=taken,
+        )
+    }
     pair_column = table.chosen.get("text_pair_column")
-    return {"text_column": text} | ({"text_pair_column": pair_column} if pair_column else {})
+    if pair_column:
+        settings["text_pair_column"] = pair_column
+    return settings
 
 
 def by_length(column: ColumnSketch) -> float:

@@ -1,6 +1,6 @@
 """Explanations of a prediction: sums of logits, and the words that share them.
 
-A task says which by `HostTask.targets`; `bert_tf.tasks.explaining` computes the shares.
+`HostTask.targets` chooses the sums; `bert_tf.tasks.explaining` computes the shares of the words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Word(NamedTuple):
     """A word of a row.
 
     Attributes:
-        input: name of the model's input that it is of.
+        input: name of the model's input that contains it.
         item: number of the text in an input that is a list of texts, otherwise None.
         text: its characters.
         begin, end: its place in the text, in code points.
@@ -46,7 +46,14 @@ class PlacedRow:
     word_of: np.ndarray
 
     def words_at(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the word of each place of padded sequences, int64 [sequences, length], or -1."""
+        """Return the number of the word at each place of padded sequences.
+
+        Args:
+            shape: of the sequences, which begins with [sequences, length].
+
+        Returns:
+            int64 [sequences, length], -1 for special tokens and padding.
+        """
         words = np.full(shape[:2], -1, np.int64)
         offsets = self.rows.sequences.offsets
         for sequence in range(shape[0]):
@@ -69,7 +76,7 @@ class Target:
 
     def value(self, outputs: Outputs) -> float:
         """Return the number for outputs of the row's sequences."""
-        return float(sum((outputs[name] * each).sum() for name, each in self.weights.items()))
+        return float(sum((outputs[name] * weight).sum() for name, weight in self.weights.items()))
 
 
 def logit_target(logits: np.ndarray, place: int, name: str) -> Target:

@@ -51,8 +51,8 @@ def fields_as_settings(fields: Iterable[dataclasses.Field], task: Any) -> dict[s
     """Return values of fields by name, ready for JSON: tuples become lists, dataclasses objects.
 
     Args:
-        fields: of the task. Those of `kept_if_set` with their default are left out.
-        task: a dataclass, a task or a field of one.
+        fields: fields of `task`; those of `kept_if_set` with their default are left out.
+        task: a dataclass: a task, or the value of one of its fields.
     """
     settings = {}
     for field in fields:
@@ -71,13 +71,13 @@ def _as_setting(value: Any) -> Any:
 def fields_from_settings(
     fields: Iterable[dataclasses.Field], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a dataclass's arguments, lists as tuples.
+    """Return a dataclass's arguments by name, with tuples for lists.
 
-    Those with defaults may be missing, as in an earlier `task.json`, unless they are `learned`.
+    Settings with defaults may be missing, as in an earlier `task.json`, unless they are `learned`.
 
     Args:
-        fields: of the dataclass.
-        settings: of a `task.json`, by name; others are ignored.
+        fields: fields of the dataclass.
+        settings: content of a `task.json`; other keys are ignored.
 
     Raises:
         KeyError: a setting is missing.
@@ -100,7 +100,7 @@ def named_columns(columns: type[Columns], config: Any, **others: Any) -> Columns
     Args:
         columns: the dataclass.
         config: the options; a class of options for the defaults.
-        others: fields whose option has another name, or that are none.
+        **others: values of fields without such an option.
     """
     names = {field.name for field in dataclasses.fields(columns)} - others.keys()  # type: ignore[arg-type]
     return columns(**{name: getattr(config, f"{name}_column") for name in names}, **others)
@@ -112,7 +112,7 @@ class HostRows:
 
     Attributes:
         inputs: further inputs of the graph by name, int64 [sequences, …].
-        details: of the task, to turn outputs into predictions.
+        details: values that the task needs to turn outputs into predictions.
         max_rows: most sequences of a batch; None sets no limit.
     """
 
@@ -162,7 +162,7 @@ class HostTask(abc.ABC):
         """
 
     def text_faults(self, rows: HostRows) -> dict[int, Fault]:
-        """Return why rows cannot be predicted, by their number, as far as their tokens tell."""
+        """Return the reasons in their tokens why rows cannot be predicted, by number of the row."""
         del rows
         return {}
 
@@ -204,7 +204,7 @@ class HostTask(abc.ABC):
         Args:
             rows: as `encode` returned them.
             columns: the texts, as `encode` got them.
-            reduced: what `reduce` returned, of all sequences in order.
+            reduced: results of `reduce` for all sequences, joined in their order.
         """
 
 
@@ -213,7 +213,7 @@ class TableHost(HostTask):
     """Predicts from one vector of logits for each sequence; averages the logits of windows."""
 
     long_texts: str = HEAD
-    is_pair_optional: bool = False  # whether an empty second text is none
+    is_pair_optional: bool = False  # whether an empty second text means a single text
 
     @abc.abstractmethod
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
@@ -238,5 +238,6 @@ class TableHost(HostTask):
         assert lost_tokens is not None
         if owners is not None:
             firsts, means = group_means({"logits": logits}, owners)
-            logits, lost_tokens = means["logits"], lost_tokens[firsts]
+            logits = means["logits"]
+            lost_tokens = lost_tokens[firsts]
         return {**self.predictions(logits), LOST_TOKENS: lost_tokens.astype(np.int32)}

@@ -108,9 +108,13 @@ class LabelTask(Student):
 
 
 def _label_rows(table: Table, labels: Mapping[int, Sequence[str]]) -> LabelRows:
-    lines = [table.lines[index] for index, names in labels.items() for _ in names]
-    names = [name for names in labels.values() for name in names]
-    return LabelRows(table.source, names, lines, places=table.places)
+    """Count the labels of some rows, given by the number of the row."""
+    flat_labels: list[str] = []
+    lines: list[int] = []
+    for row, labels_of_row in labels.items():
+        flat_labels += labels_of_row
+        lines += [table.lines[row]] * len(labels_of_row)
+    return LabelRows(table.source, flat_labels, lines, places=table.places)
 
 
 def softened_divergence(
@@ -138,7 +142,7 @@ def softened_divergence(
 def softened_binary_divergence(
     logits: tf.Tensor, teacher_logits: tf.Tensor, temperature: float
 ) -> tf.Tensor:
-    """Compute the same for labels that are independent: a yes or no each, averaged over labels.
+    """Compute `softened_divergence` for independent labels, a yes or no each: the mean over labels.
 
     Args:
         logits: of the student, float32 [rows, labels].

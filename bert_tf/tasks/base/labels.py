@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 _WHOLE_NUMBER = re.compile(r"-?\d{1,4000}")  # Python refuses to read longer ones
 _SEPARATORS = re.compile(r"[,;|/]")
-_SHOWN_LABELS = 20
-_SHOWN_FAULTS = 5
-_LABEL_WIDTH = 40
+_SHOWN_LABELS = 20  # rows of a table
+_LISTED_LABELS = 10  # labels within a message
+_SHOWN_FAULTS = 5  # messages of one kind
+_LABEL_WIDTH = 40  # characters of a label in a message
 # Missing values: those of pandas.read_csv, and others that people write.
 _MISSING = frozenset(
     [
@@ -42,8 +43,8 @@ class LabelRows:
         source: the file.
         labels: of all rows, end to end; a row may have several.
         lines: the line of each of them, counted from 1.
-        noun: what has a label, as messages name it.
-        places: names the rows of these lines; None if nothing else does.
+        noun: name in messages of the things that have a label.
+        places: numbers and ids of the rows at these lines; None shows only lines.
 
     Attributes:
         counts: occurrences by label.
@@ -102,7 +103,7 @@ def label_table(labels: Sequence[str], rows: Mapping[str, LabelRows]) -> Iterato
         labels: in the order of the lines.
         rows: counts of each file by its heading, `training` and so on.
     """
-    columns = [(name, each.counts) for name, each in rows.items()]
+    columns = [(name, counted.counts) for name, counted in rows.items()]
     named = labels
     if len(labels) > _SHOWN_LABELS:
         named = [label for label, _ in columns[0][1].most_common(_SHOWN_LABELS)]
@@ -185,8 +186,9 @@ def labels_on_card(labels: Sequence[str], title: str = "labels") -> str:
 
 def shown_labels(labels: Sequence[str]) -> str:
     """List the first ten labels, and count the rest."""
-    listed = ", ".join(_quoted(label) for label in labels[:10])
-    return listed if len(labels) <= 10 else f"{listed} and {len(labels) - 10:,} more"
+    listed = ", ".join(_quoted(label) for label in labels[:_LISTED_LABELS])
+    more = len(labels) - _LISTED_LABELS
+    return f"{listed} and {more:,} more" if more > 0 else listed
 
 
 def shown_label(label: str) -> str:
@@ -206,8 +208,9 @@ def _first(lines: Iterable[str]) -> Iterator[str]:
 
 def _look_alikes(labels: Sequence[str]) -> str:
     """Name the characters of labels that cannot be told from others by looking at them."""
-    lists = (look_alikes(label) for label in labels)
-    names = dict.fromkeys(name for each in lists for name in each)
+    names: dict[str, None] = {}
+    for label in labels:
+        names |= dict.fromkeys(look_alikes(label))
     return f" (with {', '.join(names)})" if names else ""
 
 
@@ -266,7 +269,7 @@ def reject_cells(
         is_usable: of a cell.
         reason: of the rejects.
         shown: detail of a reject, from its cell.
-        advice: what to do, for the message if no row is left.
+        advice: advice for the message if no row is left.
 
     Raises:
         RowsRejected: no row is left.
@@ -313,7 +316,8 @@ class LabelMeasures:
         self._labels = labels
         self._rows = rows
         self._counted = counted
-        self._support, self._predicted = support, predicted
+        self._support = support
+        self._predicted = predicted
         self._measures = {
             "precision": quotient(right, predicted),
             "recall": quotient(right, support),

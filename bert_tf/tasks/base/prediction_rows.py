@@ -42,7 +42,7 @@ class TaskResults:
     Attributes:
         metrics: by name in metrics.json.
         predictions: the rows of predictions.jsonl, of the usable rows of the file in file order.
-        report: what else metrics.json and the console have.
+        report: further entries of metrics.json, and lines for the console.
         predicted: columns by output name, from which the metrics are computed.
         errors: standard errors of metrics, as far as they are known.
     """
@@ -115,7 +115,7 @@ def labeled_rows(
 
 
 def exact_values(values: np.ndarray) -> list[Any]:
-    """Return float32 numbers with as many digits as tell them apart, for metrics of their order."""
+    """Return float32 numbers with enough digits to tell them apart, for metrics of their order."""
     digits = np.frompyfunc(_CELLS["value"], 1, 1)
     exact: list[Any] = digits(values).tolist()
     return exact
@@ -126,7 +126,7 @@ def equal_predictions(
     one: Mapping[str, Iterable[Any]],
     other: Mapping[str, Iterable[Any]],
 ) -> np.ndarray | None:
-    """Compare what two engines predict: labels, texts, places and JSON values.
+    """Compare the predictions of two engines: labels, texts, places and JSON values.
 
     Probabilities and values may differ by rounding, so they are left out, also within JSON.
 
@@ -141,11 +141,18 @@ def equal_predictions(
     decided = [field for field in fields if field.kind not in ("probability", "value")]
     if not decided:
         return None
-    rows = [
-        [{name: _without_scores(value) for name, value in row.items()} for row in rows_of_one]
-        for rows_of_one in (prediction_rows(decided, one), prediction_rows(decided, other))
+    pairs = zip(_decisions(decided, one), _decisions(decided, other), strict=True)
+    return np.array([first == second for first, second in pairs], bool)
+
+
+def _decisions(
+    fields: Sequence[PredictionField], predicted: Mapping[str, Iterable[Any]]
+) -> list[dict[str, Any]]:
+    """Return the cells of each row, without fractional numbers inside JSON values."""
+    return [
+        {name: _without_scores(value) for name, value in row.items()}
+        for row in prediction_rows(fields, predicted)
     ]
-    return np.array([first == second for first, second in zip(*rows, strict=True)], bool)
 
 
 def _without_scores(value: Any) -> Any:
@@ -195,8 +202,8 @@ class Abstention:
 
     Attributes:
         fields: names of a prediction and of the probability that decides it.
-        beyond: distance from the training rows from which on predictions are removed, too, and
-            rows say why; None for any.
+        beyond: largest distance from the training rows; predictions of farther texts are removed,
+            too, and rows have the reason. None for no limit.
     """
 
     fields: tuple[str, str]
@@ -220,7 +227,7 @@ class Abstention:
             below: the option's value.
             model: name of the model in messages.
             beyond: see the class.
-            flag: that asks for it, for the message.
+            flag: name of the option, for the message.
 
         Raises:
             UsageError: the task has no probability that decides a prediction.
@@ -249,7 +256,7 @@ class Abstention:
             distances: of their texts from the training rows, float [rows].
 
         Returns:
-            How many texts are far.
+            The number of far texts.
         """
         name, _ = self.fields
         is_far = (distances > self.beyond).tolist()
@@ -294,7 +301,7 @@ class RowProbabilities:
 
     Attributes:
         labels: names of the choices; None if every row has its own.
-        top: how many of the likeliest; None for all, in the order of the labels.
+        top: number of the most likely choices to add; None for all, in the order of the labels.
     """
 
     field: ProbabilitiesField
@@ -305,7 +312,7 @@ class RowProbabilities:
     def of(
         cls, declared: ServedTaskDeclaration, task: Mapping[str, Any], scores: str, model: str
     ) -> Self | None:
-        """Return the scores that `--scores` adds; None for `best`, which predictions have anyway.
+        """Make the probabilities of `--scores`; None for `best`, which predictions always have.
 
         Args:
             declared: the model's task.
@@ -333,7 +340,7 @@ class RowProbabilities:
 
     @property
     def are_labeled(self) -> bool:
-        """Return whether values are objects with the same keys in all rows, `labels`."""
+        """Whether values are objects with the same keys in all rows, `labels`."""
         return self.labels is not None and self.top is None
 
     def values(
@@ -346,8 +353,9 @@ class RowProbabilities:
             inputs: its inputs by name, [rows].
 
         Returns:
-            An object from label to probability, or a list in the order of a row's choices; of the
-            likeliest a list of objects with `score`, the best first and of equal ones the first.
+            An object from label to probability, or a list in the order of a row's choices. With
+            `top`, a list of objects with `score`, the best first; equal ones keep the order of the
+            choices.
 
         Raises:
             InputError: the output is missing.

@@ -82,16 +82,16 @@ class PlotSection:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HistogramSection:
-    """How many there are in each range of a number, as upright bars.
+    """Counts of things by ranges of a number, as upright bars.
 
     Attributes:
-        x_title: what is measured.
-        noun: what is counted, in the plural: "records".
+        x_title: name of the number.
+        noun: name of the counted things, in the plural: "records".
         names: of the ranges, from left to right: "17 to 24", "3".
         ticks: texts under the middle of each bar, or, if there is one more, under their edges;
             "" for none.
         counts: int [ranges].
-        parts: int [ranges], how many of the counts are `part_noun`; drawn in another color.
+        parts: int [ranges], the part of each count that is `part_noun`, drawn in another color.
     """
 
     title: str
@@ -106,9 +106,13 @@ class HistogramSection:
 
 
 class Mark(NamedTuple):
-    """A part of a text of an example: first character, the one after the last, and what it is.
+    """A part of a text of an example.
 
-    `label` is shown behind it; "" for none.
+    Attributes:
+        start: its first character.
+        end: the character after its last one.
+        kind: decides its color.
+        label: text to show behind it; "" for none.
     """
 
     start: int
@@ -122,8 +126,7 @@ class Example:
     """A row to look at.
 
     Attributes:
-        line: where it starts in its file, counted from 1; None if it is named by its facts, as in
-            JSON.
+        line: line of its file where it starts, from 1; None if its facts name it, as in JSON.
         row, id: see `Place`.
         facts: label, prediction and the like, by their name.
         texts: by input name.
@@ -145,14 +148,14 @@ def example_at(
     texts: Mapping[str, str],
     marks: Mapping[str, Sequence[Mark]] | None = None,
 ) -> Example:
-    """Return a row to look at, named by its place; None if it is named by its facts."""
+    """Return a row to look at, named by its place, or by its facts if the place is None."""
     line, row, name = (None, 0, "") if place is None else place
     return Example(line=line, row=row, id=name, facts=facts, texts=texts, marks=marks or {})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExamplesSection:
-    """Rows to look at; `legend` says what the kinds of their marks mean."""
+    """Rows to look at; `legend` explains the kinds of their marks."""
 
     title: str
     examples: Sequence[Example]
@@ -185,9 +188,13 @@ def length_bins(lengths: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def value_bins(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Divide numbers, float [rows], into five ranges of the same width.
+    """Divide numbers into five ranges of the same width.
 
-    Returns the range of each row, int64 [rows], and the bounds of each range, "1 to 2".
+    Args:
+        values: float [rows].
+
+    Returns:
+        The range of each row, int64 [rows], and the bounds of each range, "1 to 2".
     """
     edges = np.linspace(values.min(), values.max(), _VALUE_BINS + 1)
     groups = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, _VALUE_BINS - 1)
@@ -280,12 +287,12 @@ def worst_rows(
     Args:
         losses: float [rows].
         is_wrong: bool [rows].
-        places: where each row is in its file; None of a row that its facts name.
+        places: place of each row in its file; None for a row that its facts name.
         texts: of the rows by input name.
         facts: label, prediction and the like of a row, from its number.
         title, note: texts of the section.
         marks: parts of the texts of a row, from its number.
-        legend: what the kinds of marks mean.
+        legend: explanation of each kind of mark.
     """
     return ExamplesSection(
         title=title,
@@ -311,21 +318,24 @@ def worst_first(losses: np.ndarray, most: int = MOST_EXAMPLES) -> np.ndarray:
 
 def shown_texts(texts: Mapping[str, Sequence[Any]], row: int) -> dict[str, str]:
     """Return the texts of a row; a list becomes a text with a line for each."""
-    cells = {name: column[row] for name, column in texts.items()}
-    return {
-        name: cell if isinstance(cell, str) else "\n".join(f"{i}: {t}" for i, t in enumerate(cell))
-        for name, cell in cells.items()
-    }
+    shown = {}
+    for name, column in texts.items():
+        cell = column[row]
+        if not isinstance(cell, str):
+            cell = "\n".join(f"{number}: {text}" for number, text in enumerate(cell))
+        shown[name] = cell
+    return shown
 
 
 def spread_points(number: int) -> tuple[np.ndarray, str]:
     """Choose the rows to draw as points: all, or up to 1,000 evenly spread ones.
 
     Returns:
-        Indices of rows, int64, and a sentence for the note on how many they are; "" for all.
+        Indices of rows, int64, and a sentence for the note with their number; "" for all.
     """
     drawn = np.unique(np.linspace(0, number - 1, min(number, MOST_POINTS)).astype(np.int64))
-    return drawn, f"{len(drawn):,} of {number:,} rows. " if len(drawn) < number else ""
+    tally = f"{len(drawn):,} of {number:,} rows. " if len(drawn) < number else ""
+    return drawn, tally
 
 
 _MEASURES = ("precision", "recall", "f1")
@@ -340,12 +350,13 @@ def label_section(
     """Tabulate precision, recall, F1 and rows of each label, of many the most frequent ones.
 
     Args:
-        details: has `labels` as of `LabelMeasures.details`.
+        details: result of `LabelMeasures.details`, or another mapping with its `labels`.
         counted: heading of the rows.
         more: further columns by heading, kind and a cell for each label.
     """
     added = more or {}
-    names, measured = list(details["labels"]), list(details["labels"].values())
+    names = list(details["labels"])
+    measured = list(details["labels"].values())
     order = sorted(range(len(names)), key=lambda number: -measured[number]["support"])
     rows = sorted(order[:MOST_ROWS])
     left = len(names) - len(rows)

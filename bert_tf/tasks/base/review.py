@@ -1,7 +1,7 @@
-"""A look at the rows that a task has read: the first of them, and what detectors say.
+"""A look at the rows that a task has read: the first of them, and the findings of detectors.
 
-Every command that reads labeled rows ends its reading here, so that a user sees what came of the
-file before an hour of training, and no detector has to be called by each reader.
+Every command that reads labeled rows ends its reading here. So a user sees the rows as they were
+understood before an hour of training, and readers need not call the detectors.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def read_and_review(
 def review_rows(
     task: Task, source: Any, console: Console, *, dialect: TableDialect = PLAIN
 ) -> None:
-    """Show the first rows and what is doubtful about all; raise if they cannot be what is meant.
+    """Show the first rows and doubts about all; raise if the user cannot have meant such rows.
 
     Args:
         source: rows as the task has read them.
-        dialect: how their file is written.
+        dialect: the form of their file.
 
     Raises:
         InputError, UsageError: see `ROW_DETECTORS`.
@@ -56,16 +56,17 @@ def warn_of_repeated_ids(source: FileRows, dialect: TableDialect, console: Conso
 
     Args:
         source: the rows.
-        dialect: of their file.
-        console: for the warning.
+        dialect: the form of their file.
+        console: shows the warning.
     """
     if not source.places.id_of_line or dialect.id_column in (None, NO_IDS):
         return
     repeated = RepeatedIds()
     repeated.add(place.id for place in source.all_places)
     if repeated.count:
-        first_and_count = (repeated.first, repeated.count)
-        console.warn(repeated_ids_warning(source.source, dialect.id_column, *first_and_count))
+        console.warn(
+            repeated_ids_warning(source.source, dialect.id_column, repeated.first, repeated.count)
+        )
 
 
 def rows_judged(

@@ -1,13 +1,13 @@
-"""Standard errors of metrics: how far a metric would move with other evaluation rows.
+"""Standard errors of metrics: the usual change of a metric with other evaluation rows.
 
-- Of a mean over rows (accuracy, exact match): `sqrt(var / rows)`, which for right and wrong rows is
-  the binomial `sqrt(p (1 - p) / rows)`.
-- Of any other metric (F1, correlations): the jackknife (Efron and Stein 1981). The rows are dealt
+- For a mean over rows (accuracy, exact match): `sqrt(var / rows)`, which for right and wrong rows
+  is the binomial `sqrt(p (1 - p) / rows)`.
+- For any other metric (F1, correlations): the jackknife (Efron and Stein 1981). The rows are dealt
   into groups, one for each row or at most 50, and the metric is computed without each group:
   `sqrt((groups - 1) / groups * sum((without - mean of those) ** 2))`. For smooth metrics it agrees
   with the bootstrap at a fraction of its cost, and it draws no random numbers that could differ.
-- Where no row differs from another, as when all are right, both are 0, which no one believes of 20
-  rows: one right and one wrong row are added (Agresti and Coull 1998 add two of each), and the
+- Where no row differs from another, as when all are right, both are 0, which is not credible for 20
+  rows. Then one right and one wrong row are added (Agresti and Coull 1998 add two of each), and the
   error is the binomial one of `p = (right + 1) / (rows + 2)`.
 
 Rows count as independent. Questions on one context, or near duplicates, make the error larger.
@@ -53,8 +53,8 @@ def jackknife_errors(
     group_of_row = np.arange(rows) % groups
     without_part: dict[str, list[float]] = {name: [] for name in whole}
     for group in range(groups if groups > 1 else 0):
-        is_left = group_of_row != group
-        without = measure(*(column[is_left] for column in columns))
+        is_kept = group_of_row != group
+        without = measure(*(column[is_kept] for column in columns))
         for name, values in without_part.items():
             values.append(without[name])
     errors = {}

@@ -1,10 +1,10 @@
-"""Rows whose label is doubted by models that were fine-tuned without them.
+"""Rows whose label is doubtful to models that were fine-tuned without them.
 
 Confident learning (Northcutt et al. 2021, "Confident Learning: Estimating Uncertainty in Dataset
-Labels"; reference code: cleanlab). Each row is predicted by a model of the other folds. The mean
-probability that these models give to a class, over the rows with its label, is the threshold from
-which a row counts as one of this class; rows that count as another class than their label's are
-doubted. Thresholds of its own allow for classes that models are less sure of.
+Labels"; reference code: cleanlab). Each row is predicted by a model of the other folds. Each class
+has a threshold: the mean probability that these models give it on the rows with its label. A row
+counts as a class if its probability reaches the threshold; a row that counts as another class than
+its label is doubted. So the threshold of a class is low if models are less sure of it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from bert_tf.tasks.running.finetuning import finetune
 def find_label_errors(
     config: ClassificationLabelErrorsConfig, console: Console, check: RowsCheck, folder: Path
 ) -> LabelErrors:
-    """Predict every row by a model of the other folds, and doubt labels by confident learning.
+    """Predict every row by a model of the other folds, and judge its label by confident learning.
 
     Args:
         config: options of `label-errors`.
@@ -64,7 +64,7 @@ def find_label_errors(
             f"fold {fold + 1} of {config.folds}: {quantity(len(rows), 'row')} to check by a model "
             f"of the other {len(table) - len(rows):,}"
         )
-        probabilities[rows], known = _of_fold(
+        probabilities[rows], known = _predicted_fold(
             config, task, table, folds == fold, folder / f"fold-{fold + 1}", console
         )
         numbers = task.targets(table)["label"][rows]
@@ -72,7 +72,7 @@ def find_label_errors(
     return _judged(task, table, probabilities, is_checked)
 
 
-def _of_fold(
+def _predicted_fold(
     config: ClassificationLabelErrorsConfig,
     task: ClassificationTask,
     table: Table,
@@ -80,17 +80,19 @@ def _of_fold(
     folder: Path,
     console: Console,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Predict the held-out rows by a model of the others, or read what was predicted before.
+    """Predict the held-out rows by a model of the others, or read stored predictions.
 
     Returns:
-        Probabilities, float32 [held-out rows, labels], 0 for rows of unknown labels; and which
-        labels the model knows, bool [labels].
+        Probabilities, float32 [held-out rows, labels], 0 for rows of unknown labels; and whether
+        the model knows each label, bool [labels].
     """
-    done, note = (folder.with_suffix(suffix) for suffix in (".npz", ".json"))
+    done = folder.with_suffix(".npz")
+    note = folder.with_suffix(".json")
     if finished_sha256(note, done) is None:
         others, held_out = table.split(is_held_out)
         folder.mkdir(parents=True, exist_ok=True)
-        train, run = folder / "train.jsonl", folder / "run"
+        train = folder / "train.jsonl"
+        run = folder / "run"
         _write_table(train, others)
         finetune(_finetuning(config, train, run), console)
         known = np.isin(task.labels, task.gold(others))
@@ -129,21 +131,23 @@ def _finetuning(config: ClassificationLabelErrorsConfig, train: Path, run: Path)
 def _judged(
     task: ClassificationTask, table: Table, probabilities: np.ndarray, is_checked: np.ndarray
 ) -> LabelErrors:
+    """Return the result from probabilities, float32 [rows, labels], of rows that were checked."""
     _, rows = table.split(is_checked)
-    labels, checked = task.targets(rows)["label"], probabilities[is_checked]
-    likeliest = checked.argmax(axis=1)
+    labels = task.targets(rows)["label"]
+    checked = probabilities[is_checked]
+    most_probable = checked.argmax(axis=1)
     predicted = {
-        "predicted_label": [task.labels[number] for number in likeliest],
+        "predicted_label": [task.labels[number] for number in most_probable],
         "predicted_score": checked.max(axis=1),
     }
-    measures = LabelReport(labels, likeliest, task.labels)
+    measures = LabelReport(labels, most_probable, task.labels)
     return LabelErrors(
         source=table,
         inputs=task.inputs(),
         doubted=list(_doubted(task, rows, labels, checked)),
         unchecked=len(table) - len(rows),
         results=TaskResults(
-            metrics=classification_metrics(labels, likeliest),
+            metrics=classification_metrics(labels, most_probable),
             predictions=labeled_rows(
                 task.declaration.predictions, rows, task.gold(rows), predicted
             ),
@@ -176,7 +180,11 @@ def _write_table(path: Path, table: Table) -> None:
             stream.write(json.dumps(row) + "\n")
 
 
-_ROUNDING = 1e-6  # which cleanlab allows for when it compares probabilities with thresholds
+# Values of cleanlab: the tolerance of comparisons with a threshold, and the least threshold, which
+# no probability of 0 reaches within this tolerance (`internal/constants.py`).
+_ROUNDING = 1e-6
+_LEAST_THRESHOLD = 2 * _ROUNDING
+_NEVER_REACHED = 2.0  # threshold of a class without rows
 
 
 def confident_thresholds(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
@@ -187,14 +195,14 @@ def confident_thresholds(labels: np.ndarray, probabilities: np.ndarray) -> np.nd
         probabilities: float [rows, classes], of models trained without the rows.
 
     Returns:
-        float64 [classes]. A class without rows has the threshold 2, which no probability reaches.
+        float64 [classes]. No probability reaches the threshold of a class without rows.
     """
     classes = probabilities.shape[1]
     own = self_confidence(labels, probabilities)
     rows = np.bincount(labels, minlength=classes)
     sums = np.bincount(labels, weights=own, minlength=classes)
-    means = np.divide(sums, rows, out=np.full(classes, 2.0), where=rows > 0)
-    return np.maximum(means, 2 * _ROUNDING)
+    means = np.divide(sums, rows, out=np.full(classes, _NEVER_REACHED), where=rows > 0)
+    return np.maximum(means, _LEAST_THRESHOLD)
 
 
 def self_confidence(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
@@ -210,8 +218,9 @@ def self_confidence(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray
 def doubtful_rows(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
     """Find the rows off the diagonal of the confident joint, the least self-confident first.
 
-    As cleanlab's `find_label_issues(filter_by="confident_learning")`: a row is of the likeliest
-    class whose threshold it reaches, unless its likeliest class is its label.
+    As cleanlab's `find_label_issues(filter_by="confident_learning")`: a row counts as the class
+    whose threshold it reaches, and as its most probable class if it reaches several. A row whose
+    most probable class is its label is never doubted.
 
     Args:
         labels: int [rows].
@@ -221,9 +230,10 @@ def doubtful_rows(labels: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
         int64 [doubted rows].
     """
     is_confident = probabilities >= confident_thresholds(labels, probabilities) - _ROUNDING
-    likeliest = probabilities.argmax(axis=1)
+    most_probable = probabilities.argmax(axis=1)
     reached = is_confident.sum(axis=1)
-    confident_class = np.where(reached > 1, likeliest, is_confident.argmax(axis=1))
-    doubted = np.flatnonzero((reached > 0) & (confident_class != labels) & (likeliest != labels))
+    confident_class = np.where(reached > 1, most_probable, is_confident.argmax(axis=1))
+    is_other = (confident_class != labels) & (most_probable != labels)
+    doubted = np.flatnonzero((reached > 0) & is_other)
     order = np.argsort(self_confidence(labels, probabilities)[doubted], kind="stable")
     return doubted[order]

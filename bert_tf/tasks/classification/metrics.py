@@ -15,9 +15,7 @@ from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.explained import Outputs, PlacedRow, Target, logit_target
 from bert_tf.tasks.base.host_task import TableHost
 from bert_tf.tasks.base.labels import LabelMeasures
-from bert_tf.tasks.base.report_sections import (
-    negative_logs,
-)
+from bert_tf.tasks.base.report_sections import negative_logs
 from bert_tf.tasks.classification.options import CLASSIFICATION
 
 
@@ -61,7 +59,8 @@ def classification_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str,
     confusion = np.bincount(gold * classes + predicted, minlength=classes * classes)
     confusion = confusion.reshape(classes, classes).astype(np.float64)
     right = np.diag(confusion)
-    gold_counts, predicted_counts = confusion.sum(axis=1), confusion.sum(axis=0)
+    gold_counts = confusion.sum(axis=1)
+    predicted_counts = confusion.sum(axis=0)
     rows = confusion.sum()
 
     occurring = gold_counts + predicted_counts > 0
@@ -117,7 +116,7 @@ BINS = 15  # as in the paper
 # Bounds of the search. The paper's models need 1 to 3; at a bound there is no minimum.
 LOWEST_TEMPERATURE = 0.05
 HIGHEST_TEMPERATURE = 20.0
-_DECIMALS = 4
+_DECIMALS = 4  # of the temperature
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
@@ -144,7 +143,7 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
         logits: float [rows, classes], of evaluation rows.
         labels: int [rows].
     """
-    from scipy.optimize import minimize_scalar  # of no use to those who do not calibrate
+    from scipy.optimize import minimize_scalar  # only calibration needs it
 
     minimum = minimize_scalar(
         lambda power: negative_log_likelihood(log_softmax(logits / np.exp(power)), labels),
@@ -202,7 +201,7 @@ class CalibrationReport:
     """
 
     def __init__(self, probabilities: np.ndarray, labels: np.ndarray, temperature: float):
-        # Logits but for a constant in each row, which a softmax does not see.
+        # Logits up to a constant in each row, which does not change their softmax.
         logs = -negative_logs(probabilities)
         self._temperature = temperature
         self._calibrated = _measures(logs, labels)
@@ -213,10 +212,8 @@ class CalibrationReport:
         return {"temperature": self._temperature, **self._calibrated, **before}
 
     def line(self) -> str:
-        before, after = (
-            measures["expected_calibration_error"]
-            for measures in (self._uncalibrated, self._calibrated)
-        )
+        before = self._uncalibrated["expected_calibration_error"]
+        after = self._calibrated["expected_calibration_error"]
         return (
             f"calibration: temperature {self._temperature:g}; expected calibration error "
             f"{before:.4f} without it, {after:.4f} with it"

@@ -125,8 +125,8 @@ CLASSIFICATION = TaskDeclaration(
     columns=labeled_texts(
         "a label",
         names=LABEL_NAMES,
-        fits=lambda each: each.is_label,
-        rank=lambda each: each.distinct,
+        fits=lambda column: column.is_label,
+        rank=lambda column: column.distinct,
     ),
     label_errors=LabelErrorsDeclaration(
         options=ClassificationLabelErrorsConfig,

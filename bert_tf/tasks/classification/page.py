@@ -1,4 +1,4 @@
-"""The sections of a page on labels: which are confused, how sure the model is, and worst rows."""
+"""The sections of a page on labels: confusions, certainty of the model, and worst rows."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from bert_tf.tasks.classification.task import ClassificationTask
 
 
-_MATRIX_LABELS = 20
-_MOST_CONFUSIONS = 20
+_MATRIX_LABELS = 20  # rows and columns of the matrix
+_MOST_CONFUSIONS = 20  # rows of the table
 
 
 def sections(
     task: ClassificationTask, source: Table, predicted: Mapping[str, Any], results: TaskResults
 ) -> Iterator[Section]:
     """Yield the sections of an evaluation's page, see `TaskDeclaration.page`."""
-    gold, chosen = map(task.label_numbers, (task.gold(source), predicted["predicted_label"]))
+    gold = task.label_numbers(task.gold(source))
+    chosen = task.label_numbers(predicted["predicted_label"])
     texts = task.texts(source)
     yield label_section(results.report.details)
     yield from _confusions(task, gold, chosen)
@@ -79,7 +80,7 @@ def _confusions(
 ) -> Iterator[Section]:
     size = len(task.labels)
     pairs, counts = np.unique(gold.astype(np.int64) * size + chosen, return_counts=True)
-    rows, columns = pairs // size, pairs % size
+    rows, columns = np.divmod(pairs, size)
     frequent = np.argsort(-np.bincount(gold, minlength=size), kind="stable")[:_MATRIX_LABELS]
     kept = np.sort(frequent)
     place = np.full(size, -1)

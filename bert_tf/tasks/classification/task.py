@@ -55,7 +55,7 @@ from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 
-# Labels: so few are never, so many are always reason to doubt the column.
+# Numbers of labels: up to the first, a column is never doubted; above the second, always.
 _FEW_LABELS = 5
 _MANY_LABELS = 1000
 
@@ -124,8 +124,8 @@ class ClassificationTask(LabelTask):
         return dataclasses.replace(self, label_weights=weights)
 
     def usable(self, table: Table, console: Console) -> Table:
-        # Blanks around a label are a slip, and so is a list of it, unless the model was trained on
-        # labels with them.
+        # Blanks around a label, or brackets of a list with one label, are slips, unless the model
+        # was trained on such labels.
         known = set(self.labels)
         gold = self.gold(table)
         single = single_labels([label.strip() for label in gold])
@@ -173,7 +173,9 @@ class ClassificationTask(LabelTask):
         return {"loss": tf.reduce_sum(weights)}
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        logits, labels, weights = outputs["logits"], batch["label"], batch[ROW_WEIGHTS]
+        logits = outputs["logits"]
+        labels = batch["label"]
+        weights = batch[ROW_WEIGHTS]
         losses = smoothed_cross_entropy(
             logits, labels, class_weights=self.label_weights, smoothing=self.label_smoothing
         )
@@ -231,17 +233,19 @@ class ClassificationTask(LabelTask):
         gold = self.label_numbers(self.gold(table))
         chosen = self.label_numbers(predicted["predicted_label"])
         errors = jackknife_errors(classification_metrics, gold, chosen)
-        # The accuracy is a mean over rows, of which the error is exact.
+        # The accuracy is a mean over rows, so its error is known exactly.
         return {**errors, "accuracy": error_of_mean(gold == chosen)}
 
     def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
         gold = self.label_numbers(self.gold(table))
         labels = LabelReport(gold, self.label_numbers(predicted["predicted_label"]), self.labels)
         calibration = CalibrationReport(predicted["probabilities"], gold, self.temperature)
-        is_calibrated = self.calibration != UNCALIBRATED
+        lines = list(labels.lines())
+        if self.calibration != UNCALIBRATED:
+            lines.append(calibration.line())
         return TaskReport(
             details={**labels.details(), "calibration": calibration.details()},
-            lines=(*labels.lines(), *((calibration.line(),) if is_calibrated else ())),
+            lines=tuple(lines),
             warnings=(*labels.warnings(), *calibration.warnings()),
         )
 
@@ -287,9 +291,9 @@ def smoothed_cross_entropy(
 ) -> tf.Tensor:
     """Compute the loss of each row, float32 [rows].
 
-    As PyTorch's `CrossEntropyLoss`: smoothing moves that fraction of the target to all classes
-    alike (Szegedy et al. 2016), where each weighs as its class does. A mean over rows divides by
-    the sum of `weights_of_labels`.
+    As PyTorch's `CrossEntropyLoss`: smoothing spreads that fraction of the target evenly over all
+    classes (Szegedy et al. 2016), and each part has the weight of its class. A mean over rows
+    divides by the sum of `weights_of_labels`.
 
     Args:
         logits: float32 [rows, classes].

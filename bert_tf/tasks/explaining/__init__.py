@@ -1,1 +1,1 @@
-"""Why a model predicts what it does: the share of each word in a logit."""
+"""Explanations of predictions: the share of each word in a logit."""

@@ -1,10 +1,10 @@
 """Integrated gradients on word embeddings (Sundararajan et al. 2017), added up by word.
 
-Between a row without words, in which every token is [MASK], and the row itself runs a straight line
-of embeddings; special tokens, positions and segments stay. The share of a token is the integral of
-the gradient of a logit along this line times the difference of its embeddings. So the shares add
-up to the difference of the logits at both ends. The integral is a sum over Gauss-Legendre points,
-as in captum; their number doubles until the sum is exact to half a percent.
+The method follows a straight line of embeddings, from the row with [MASK] in place of every word to
+the row itself; special tokens, positions and segments stay. The share of a token is the integral of
+the gradient of a logit along this line, times the difference of its embeddings at the two ends. So
+the shares add up to the difference of the logits at the ends. The integral is a sum over
+Gauss-Legendre points, as in captum; their number doubles until the sum is exact to half a percent.
 
 Gradients need the weights. They are those of the exported folder (`model.safetensors`), in float32,
 whichever engine has scored the rows.
@@ -29,13 +29,13 @@ from bert_tf.tasks.registry import served_task_from_settings
 from bert_tf.training.arithmetic import keep_float32_exact
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
-# Of 40 questions of TREC and MiniLM, 10% are exact with 16 points, 62% with 32 and 98% with 64.
+# With MiniLM, 10% of 40 questions of TREC are exact with 16 points, 62% with 32 and 98% with 64.
 FIRST_POINTS = 32
 MOST_POINTS = 512
 TOLERANCE = 0.005  # of the difference of the logits
 _SMALL = 1e-3  # differences below this need not be exact to their own half percent
-_TOKENS_AT_ONCE = 2048  # of a batch; more need more memory, and are not faster
-_TOKENS_TOGETHER = 2048  # of the rows of a group, whose ends are computed at once
+_TOKENS_AT_ONCE = 2048  # of a batch; more would take more memory, and would not be faster
+_TOKENS_TOGETHER = 2048  # of a group of rows, for which both ends are computed at once
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,8 @@ class Explanation:
     """The shares of a row's words in a logit.
 
     Attributes:
-        target: what the logit is of.
-        logit: its value.
+        target: name of the label, the value or the span.
+        logit: the value of the logit.
         baseline: its value if all words are masked.
         words: the words that the model has read.
         shares: float64 [words], which add up to `logit` - `baseline`.
@@ -57,7 +57,7 @@ class Explanation:
     shares: np.ndarray
 
     def as_json(self) -> dict[str, Any]:
-        """Return the explanation as rows have it; `item` only for texts of a list."""
+        """Return the explanation as output rows have it; `item` only for texts of a list."""
         words = [
             {
                 "input": word.input,
@@ -75,12 +75,12 @@ class Explanation:
 
 @dataclasses.dataclass(frozen=True)
 class _Work:
-    """A target of a row.
+    """The explanation of one target of a row, to be computed.
 
     Attributes:
-        row: its number.
-        sequences: of the row, among those of its group.
-        target: what is explained.
+        row: number of the row.
+        sequences: the row's sequences among those of its group.
+        target: the target.
         logit: its value.
         baseline: its value if all words are masked.
     """
@@ -103,7 +103,7 @@ class _Ends:
     """Both ends of the line of embeddings, for the sequences of some rows.
 
     Attributes:
-        vectors: float32 [sequences, length, hidden], of the words.
+        vectors: float32 [sequences, length, hidden], embeddings of the tokens.
         masked: the same with all words masked.
         batch: inputs of the model, int32 [sequences, …] by name.
     """
@@ -170,10 +170,10 @@ class Explainer:
             The number of each row, the longest first, and its explanations.
         """
         placed = [place_words(self._host, self._tokenizer, row) for row in rows]
-        lengths = np.array([_longest(each) for each in placed], np.int64)
+        lengths = np.array([_longest(placed_row) for placed_row in placed], np.int64)
         group: list[int] = []
         for number in np.argsort(-lengths, kind="stable").tolist():
-            sequences = sum(len(placed[each].rows.sequences) for each in (*group, number))
+            sequences = sum(len(placed[member].rows.sequences) for member in (*group, number))
             if group and sequences * lengths[group[0]] > _TOKENS_TOGETHER:
                 yield from self._explain_group(group, rows, placed)
                 group = []
@@ -193,36 +193,45 @@ class Explainer:
         """Explain rows, given by their numbers, whose sequences are padded to one length."""
         length = max(_longest(placed[number]) for number in group)
         ends = self._ends([placed[number] for number in group], length)
-        bounds = offsets_of(np.array([len(placed[each].rows.sequences) for each in group]))
-        whole, masked = self._outputs(ends.vectors, ends), self._outputs(ends.masked, ends)
+        bounds = offsets_of(np.array([len(placed[number].rows.sequences) for number in group]))
+        whole = self._outputs(ends.vectors, ends)
+        masked = self._outputs(ends.masked, ends)
         work: list[_Work] = []
         for number, (first, last) in zip(group, itertools.pairwise(bounds.tolist()), strict=True):
             own = slice(first, last)
             outputs = {name: values[own] for name, values in whole.items()}
             baseline = {name: values[own] for name, values in masked.items()}
             for target in self._targets(rows[number], placed[number], outputs):
-                logits = target.value(outputs), target.value(baseline)
-                work.append(_Work(number, own, target, *logits))
+                work.append(
+                    _Work(
+                        row=number,
+                        sequences=own,
+                        target=target,
+                        logit=target.value(outputs),
+                        baseline=target.value(baseline),
+                    )
+                )
         explained: dict[int, list[Explanation]] = {number: [] for number in group}
-        for each, shares in zip(work, self._shares(work, ends, whole), strict=True):
-            is_token = ends.batch["input_mask"][each.sequences] == 1
-            explanation = _of_words(each, placed[each.row], shares[is_token])
-            explained[each.row].append(explanation)
+        for job, shares in zip(work, self._shares(work, ends, whole), strict=True):
+            is_token = ends.batch["input_mask"][job.sequences] == 1
+            explanation = _of_words(job, placed[job.row], shares[is_token])
+            explained[job.row].append(explanation)
         yield from explained.items()
 
     def _ends(self, placed: Sequence[PlacedRow], length: int) -> _Ends:
         """Make the embeddings of rows, and of the same rows without words."""
         parts = []
-        for each in placed:
-            sequences = each.rows.sequences
-            part = sequences.padded(
-                np.arange(len(sequences)), length=length, pad_id=self._tokenizer.pad_id
+        for placed_row in placed:
+            rows = placed_row.rows
+            part = rows.sequences.padded(
+                np.arange(len(rows.sequences)), length=length, pad_id=self._tokenizer.pad_id
             )
-            more = {name: values.astype(np.int32) for name, values in each.rows.inputs.items()}
-            parts.append({**part, **more})
+            more_inputs = {name: values.astype(np.int32) for name, values in rows.inputs.items()}
+            parts.append({**part, **more_inputs})
         batch = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        word_of_token = np.concatenate([placed_row.word_of for placed_row in placed])
         is_word = np.zeros(batch["input_mask"].shape, bool)
-        is_word[batch["input_mask"] == 1] = np.concatenate([each.word_of for each in placed]) >= 0
+        is_word[batch["input_mask"] == 1] = word_of_token >= 0
         table = self._embeddings.table
         vectors = tf.gather(table, batch["input_word_ids"]).numpy()
         empty = tf.gather(table, self._tokenizer.mask_id).numpy()
@@ -231,7 +240,7 @@ class Explainer:
     def _targets(
         self, row: Mapping[str, Any], placed: PlacedRow, outputs: Mapping[str, np.ndarray]
     ) -> list[Target]:
-        """Predict a row from the outputs of its sequences; return what is explained of it."""
+        """Predict a row from the outputs of its sequences; return the targets to explain."""
         chosen = np.arange(len(placed.rows.sequences))
         reduced = self._host.reduce(placed.rows, chosen, dict(outputs))
         columns = {name: [value] for name, value in row.items()}
@@ -260,13 +269,14 @@ class Explainer:
         waiting = list(range(len(work)))
         points = FIRST_POINTS
         while waiting:
-            integrals = self._integrated([work[each] for each in waiting], ends, outputs, points)
-            for each, integral in zip(waiting, integrals, strict=True):
-                shares[each] = integral
+            jobs = [work[number] for number in waiting]
+            integrals = self._integrated(jobs, ends, outputs, points)
+            for number, integral in zip(waiting, integrals, strict=True):
+                shares[number] = integral
             points *= 2
             if points > MOST_POINTS:
                 break
-            waiting = [each for each in waiting if not work[each].is_exact(shares[each])]
+            waiting = [number for number in waiting if not work[number].is_exact(shares[number])]
         return shares
 
     def _integrated(
@@ -276,16 +286,20 @@ class Explainer:
         outputs: Mapping[str, np.ndarray],
         points: int,
     ) -> list[np.ndarray]:
-        """Integrate all targets with so many points, as many at once as fit a batch.
+        """Integrate all targets with `points` points each; a batch holds as many as fit.
 
-        The points of a target follow each other, so that only the sum of the target at hand is
-        held: with its hidden dimensions, the sums of all targets of a long row would be gigabytes.
+        All points of a target come before those of the next one. So only the sum of the present
+        target is kept: it has the hidden dimensions, and the sums of all targets of a long row
+        would take gigabytes.
+
+        Returns:
+            float64 [sequences, length] for each target, the shares of its tokens.
         """
         places, weights = np.polynomial.legendre.leggauss(points)
         places = (places + 1) / 2
         weights = weights / 2
         # A step is a target at a point, of all sequences of its row.
-        sizes = np.repeat([each.sequences.stop - each.sequences.start for each in work], points)
+        sizes = np.repeat([job.sequences.stop - job.sequences.start for job in work], points)
         at_once = max(1, _TOKENS_AT_ONCE // ends.vectors.shape[1])
         batches = (np.cumsum(sizes) - sizes) // at_once
         shares = []
@@ -316,28 +330,27 @@ class Explainer:
         """Return gradients of targets at points between the ends, by the embeddings.
 
         Args:
-            steps: targets, and places from 0, the row without words, to 1.
-            ends: of the line.
-            outputs: of the rows, for the shape of weights.
+            steps: targets, and places on the line from 0, the row without words, to 1.
+            ends: ends of the line.
+            outputs: outputs of the rows, for the shapes of weights.
 
         Returns:
             float32 [sequences of all steps, length, hidden].
         """
-        numbers = [np.arange(each.sequences.start, each.sequences.stop) for each, _ in steps]
+        numbers = [np.arange(job.sequences.start, job.sequences.stop) for job, _ in steps]
         chosen = np.concatenate(numbers)
         place = np.repeat([place for _, place in steps], list(map(len, numbers)))
-        start, end = ends.masked[chosen], ends.vectors[chosen]
+        start = ends.masked[chosen]
+        end = ends.vectors[chosen]
         between = (start + place[:, None, None] * (end - start)).astype(np.float32)
         batch = {name: values[chosen] for name, values in ends.batch.items()}
-        weights = {
-            name: np.concatenate(
-                [
-                    each.target.weights.get(name, np.zeros_like(values[each.sequences]))
-                    for each, _ in steps
-                ]
-            ).astype(np.float32)
-            for name, values in outputs.items()
-        }
+        weights = {}
+        for name, values in outputs.items():
+            parts = []
+            for job, _ in steps:
+                none = np.zeros_like(values[job.sequences])
+                parts.append(job.target.weights.get(name, none))
+            weights[name] = np.concatenate(parts).astype(np.float32)
         if self._backward is None:
             self._backward = _traced(self._gradients_of, between, batch, weights)
         gradients: np.ndarray = self._backward(
@@ -355,7 +368,7 @@ class Explainer:
             tape.watch(vectors)
             outputs = self._outputs_of(vectors, batch)
             value = tf.add_n(
-                [tf.reduce_sum(outputs[name] * each) for name, each in weights.items()]
+                [tf.reduce_sum(outputs[name] * weight) for name, weight in weights.items()]
             )
         return tape.gradient(value, vectors)
 
@@ -381,20 +394,20 @@ def _of_words(work: _Work, placed: PlacedRow, shares: np.ndarray) -> Explanation
 
 
 def _tensors(values: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
-    return {name: tf.constant(each) for name, each in values.items()}
+    return {name: tf.constant(array) for name, array in values.items()}
 
 
 def _traced(
-    function: Callable[..., Any], vectors: np.ndarray, *more: Mapping[str, np.ndarray]
+    function: Callable[..., Any], vectors: np.ndarray, *arrays: Mapping[str, np.ndarray]
 ) -> Any:
     """Make a graph of a function once, for arrays of these ranks in any number and length.
 
-    Without a graph, every operation of every layer costs more in Python than on short texts in the
-    model; without open shapes, every length is traced anew.
+    Without a graph, operations on short texts would take more time in Python than in the model.
+    Without open shapes, every new length would be traced again.
     """
     specs = [
-        {name: tf.TensorSpec([None] * values.ndim, values.dtype) for name, values in each.items()}
-        for each in more
+        {name: tf.TensorSpec([None] * values.ndim, values.dtype) for name, values in named.items()}
+        for named in arrays
     ]
     hidden = tf.TensorSpec([None, None, vectors.shape[-1]], tf.float32)
     return tf.function(function, input_signature=[hidden, *specs], autograph=False)

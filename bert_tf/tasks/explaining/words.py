@@ -1,8 +1,8 @@
-"""Where the words of a row's texts stand in its sequences.
+"""Places of the words of a row's texts in its sequences.
 
-A task packs texts into sequences in its own way: pairs, windows, a sequence per choice. To know
-where each token went, the row is packed a second time by a tokenizer that numbers tokens instead of
-naming them; the packing depends on their counts only.
+A task packs texts into sequences in its own way: pairs, windows, a sequence per choice. To find
+each token, the row is packed a second time with a tokenizer that returns the number of a token in
+place of its id. This works because packing only depends on the counts of tokens.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class NumberingTokenizer:
     """A `Tokenizer` whose ids are numbers of tokens, the same token never twice.
 
     Attributes:
-        vocab: the entry of each number.
-        owners: text of each number; "" of special tokens.
-        begins, ends: characters of each number in its text.
+        vocab: vocabulary entry of each token, by its number.
+        owners: number in `texts` of each token's text; -1 for special tokens.
+        begins, ends: first character of each token in its text, and the one after its last.
         texts: all texts, in the order in which they were tokenized.
     """
 
@@ -68,11 +68,11 @@ class NumberingTokenizer:
 
 
 def place_words(host: HostTask, tokenizer: HostTokenizer, row: Mapping[str, Any]) -> PlacedRow:
-    """Pack a row, and say where its words are.
+    """Pack a row into sequences, and locate its words in them.
 
     Args:
         host: the task.
-        tokenizer: the model's.
+        tokenizer: tokenizer of the model.
         row: a text, or a list of texts, by input.
     """
     columns = {name: [value] for name, value in row.items()}
@@ -83,7 +83,8 @@ def place_words(host: HostTask, tokenizer: HostTokenizer, row: Mapping[str, Any]
     words: list[Word] = []
     word_of_number = np.full(len(numbering.vocab), -1, np.int64)
     for number in range(len(_SPECIALS), len(numbering.vocab)):
-        owner, end = numbering.owners[number], numbering.ends[number]
+        owner = numbering.owners[number]
+        end = numbering.ends[number]
         continues = numbering.vocab[number].startswith(CONTINUATION)
         if continues and numbering.owners[number - 1] == owner:
             words[-1] = words[-1]._replace(
@@ -105,7 +106,12 @@ def _names_of(row: Mapping[str, Any], texts: Sequence[str]) -> list[tuple[str, i
         else:
             for item, text in enumerate(value):
                 waiting[text].append((name, item))
-    return [waiting[text].pop(0) if len(waiting[text]) > 1 else waiting[text][0] for text in texts]
+    named = []
+    for text in texts:
+        names = waiting[text]
+        # The last name stays, for a task that tokenizes a text several times.
+        named.append(names.pop(0) if len(names) > 1 else names[0])
+    return named
 
 
 def check_explainable(folder: str | Path) -> None:

@@ -23,7 +23,7 @@ from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK
 
 _BLANKS = " \t\n\f\r"
 _POSITIONS = "masked_lm_positions"  # input of the graph, see `onnx_model`
-_NO_WORD = -1.0  # score where a group has fewer words than are asked for
+_NO_WORD = -1.0  # score of missing words, if a group has fewer than `top_k`
 # Joins the text before a mask and a token or word.
 Join = Callable[[str, str], str]
 
@@ -64,20 +64,22 @@ class FillMaskHost(HostTask):
         tokens, masks, owners = _masked_tokens(tokenizer, parts)
         groups = group_words(self.candidates, tokenizer) if self.candidates else []
         widths = [group.length for group in groups] or [1]
-        capacity = self.max_seq_length - 2
-        # A sequence for each mask and number of masks in its place.
+        capacity = self.max_seq_length - 2  # beside [CLS] and [SEP]
+        # A word of n tokens is scored in a sequence with n masks in place of the one. So each mask
+        # has a sequence for each group of words, in which `width` masks replace it.
         width = np.tile(widths, len(owners))
         of_text = np.repeat(owners, len(widths))
         starts = tokens.offsets[:-1][of_text]
         lengths = np.diff(tokens.offsets)[of_text] + width - 1
         positions = np.repeat(masks, len(widths)) - starts
-        # A long text is cut to the tokens around the masks, and at its ends to the last or first
-        # that fit.
+        # A long text is cut to the tokens around the masks. Near an end of the text, the window
+        # ends with the text.
         begins = np.minimum(positions - (capacity - width + 1) // 2, lengths - capacity)
         begins = np.maximum(begins, 0)
         kept = np.minimum(lengths, capacity)
         before = positions - begins
         ids = np.append(tokens.ids, np.full(max(widths), tokenizer.mask_id, np.int32))
+        # A sequence is joined from three ranges of `ids`: before the mask, masks, after the mask.
         parts_of_rows = flat_ranges(
             np.stack(
                 [starts + begins, np.full_like(starts, len(tokens.ids)), starts + positions + 1],
@@ -171,7 +173,8 @@ class FillMaskHost(HostTask):
             texts = _candidate_texts(text_parts, entries, join)
             masks = zip(entries, scores[begin:end], texts, strict=True)
             listed = [_objects(*of_mask) for of_mask in masks]
-            candidates.append([*listed, *([] for _ in range(len(text_parts) - 1 - len(listed)))])
+            unpredicted = len(text_parts) - 1 - len(listed)  # masks beyond MOST_MASKS
+            candidates.append([*listed, *([] for _ in range(unpredicted))])
         lost = np.array([len(text_parts) - 1 for text_parts in parts]) - np.diff(bounds)
         return {
             "predicted_text": filled,
@@ -193,7 +196,7 @@ def _candidate_texts(
 ) -> list[list[str | None]]:
     """Return, for each of the first masks, the text with only that mask filled by each entry.
 
-    None instead of all of them if they take more than MOST_CANDIDATE_BYTES.
+    All are None if the texts would take more than MOST_CANDIDATE_BYTES.
     """
     text = MASK.join(parts)
     if len(text.encode()) * sum(map(len, entries)) > MOST_CANDIDATE_BYTES:
@@ -215,14 +218,16 @@ def _objects(
 
 
 def _best_entries(values: np.ndarray, number: int) -> np.ndarray:
-    """Return the entries of the greatest values of each row, ascending; of equals the first.
+    """Return the entries of the greatest values of each row, the first ones among equals.
+
+    `np.partition` finds the least of these values, but would choose among equals at random.
 
     Args:
         values: float [rows, entries].
-        number: how many entries.
+        number: number of entries to return.
 
     Returns:
-        int64 [rows, number]. Only `np.partition` would choose among equals by chance.
+        int64 [rows, number], ascending.
     """
     least = -np.partition(-values, number - 1, axis=1)[:, number - 1 : number]
     is_taken = values > least
@@ -238,7 +243,7 @@ def _masked_tokens(
     """Tokenize texts and keep [MASK] apart.
 
     Returns:
-        The tokens; position in them and text of each mask that is predicted, int64 [masks].
+        The tokens; and of each mask to predict its position in them and its text, int64 [masks].
     """
     counts = np.array([len(text_parts) for text_parts in parts], np.int64)
     owners = np.repeat(np.arange(len(parts)), counts)

@@ -1,1 +1,1 @@
-"""How likely a masked language model finds texts."""
+"""The likelihood of texts in a masked language model."""

@@ -49,11 +49,13 @@ def _fields_of(name: str) -> tuple[PredictionField, ...]:
 
 
 def likelihood_faults(outputs: Mapping[str, Any]) -> dict[int, Fault]:
-    """Return why rows have no likelihood, by their number."""
+    """Return the reasons why rows have no likelihood, by number of the row."""
     faults: dict[int, Fault] = {}
     for prefix in PREFIXES.values():
         counts = outputs.get(f"{prefix}_{TOKEN_COUNT}", ())
-        faults |= {row: ("text has no token", "") for row, count in enumerate(counts) if not count}
+        for row, count in enumerate(counts):
+            if not count:
+                faults[row] = ("text has no token", "")
     for row, excess in enumerate(outputs[EXCESS_TOKENS]):
         if excess:
             faults[row] = ("text is longer than the model reads", f"by {excess} tokens")

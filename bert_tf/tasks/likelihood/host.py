@@ -52,7 +52,7 @@ class LikelihoodHost(HostTask):
         return likelihood_faults(self._counts(rows))
 
     def _counts(self, rows: HostRows) -> dict[str, np.ndarray]:
-        """Return the tokens of texts, and those beyond what is read, int32 [rows] by output."""
+        """Count the tokens of texts, and those beyond the model's limit, int32 [rows] by output."""
         copies = _copies(rows)
         shape = (len(self.input_names), -1)
         counts = copies.counts.reshape(shape).astype(np.int32)

@@ -59,17 +59,17 @@ class LikelihoodTask(MaskedLMTask):
         )
 
     def card(self) -> TaskCard:
-        read = f"reads the column `{self.columns.text}`"
+        columns = f"reads the column `{self.columns.text}`"
         example = {TEXT: "The cats sleep."}
         compared: tuple[str, ...] = ()
         if self.columns.text_pair is not None:
-            read = f"reads the columns `{self.columns.text}` and `{self.columns.text_pair}`"
+            columns = f"reads the columns `{self.columns.text}` and `{self.columns.text_pair}`"
             example["text_pair"] = "The cats sleeps."
             compared = (f"`{DIFFERENCE}` is above 0 if the first text is the likelier one",)
         return TaskCard(
             title="Likelihood of texts",
             facts=(
-                read,
+                columns,
                 "the pseudo-log-likelihood in nats: the sum over tokens of their log-probability, "
                 "each masked alone (Salazar et al. 2020); the perplexity is per token",
                 *compared,

@@ -1,8 +1,8 @@
 """Cells with any number of labels: lists, texts with a separator between labels, zeros and ones.
 
-One form holds for all cells of a column, found by looking at all of them, because a single cell may
-be read in several ways: `0 1 1` may be three labels, or zeros and ones for three labels; `[a]` may
-be a label, or a list.
+All cells of a column have one form. All of them are needed to find it, because a single cell may be
+read in several ways: `0 1 1` may be three labels, or zeros and ones for three labels; `[a]` may be
+a label, or a list.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ class LabelForm:
     """The way a table writes the labels of its rows.
 
     Attributes:
-        columns: of zeros and ones, one per label; () if `column` has the labels.
-        separator: between labels in a text.
-        names: of labels that are numbers or positions of zeros and ones; else ().
+        column: column of the labels; the name of the result if there is one column per label.
+        columns: columns of zeros and ones, one per label; () if `column` has the labels.
+        separator: separator of labels in a text.
+        names: names of labels that are numbers, or places of zeros and ones; else ().
     """
 
     column: str
@@ -88,12 +89,12 @@ class LabelForm:
     ) -> tuple[list[list[str]], dict[int, Fault]]:
         """Return the labels of each row, and faults by row, from columns of zeros and ones."""
         truths = [[_TRUTHS.get(cell.strip().lower()) for cell in cells] for cells in columns]
-        # Blanks mean no where nothing else does, as in a sheet with a mark in some cells.
-        if not any(truth is False for column in truths for truth in column):
-            truths = [
-                [truth if cell.strip() else False for truth, cell in zip(*pair, strict=True)]
-                for pair in zip(truths, columns, strict=True)
-            ]
+        # If no cell says no, empty ones do, as in a sheet with marks in some cells.
+        if not any(False in truths_of_label for truths_of_label in truths):
+            for truths_of_label, cells in zip(truths, columns, strict=True):
+                for row, cell in enumerate(cells):
+                    if not cell.strip():
+                        truths_of_label[row] = False
         rows: list[list[str]] = []
         faults: dict[int, Fault] = {}
         for index, row in enumerate(zip(*truths, strict=True)):
@@ -106,25 +107,7 @@ class LabelForm:
     def _of_cells(self, table: Table) -> tuple[list[list[str]], dict[int, Fault]]:
         """Return the labels of each row, and faults by row, from cells with all labels of a row."""
         cells = table.columns[self.column]
-        texts = {cell.strip() for cell in cells} - {""}
-        items: list[list[str] | None]
-        if texts and all(map(_ZEROS_AND_ONES.fullmatch, texts)):
-            items = [_BETWEEN_BITS.split(cell.strip()) if cell.strip() else [] for cell in cells]
-        elif _are_bits_in_a_row(texts):
-            items = [list(cell.strip()) for cell in cells]
-        elif (lists := lists_of_databases(cells)) is not None:
-            items = [*lists]
-        elif (said := scored_labels(cells)) is not None:
-            items = [*self._of_scored(table, said)]
-        else:
-            gaps = GAPS if any(text.startswith(("[", "array(")) for text in texts) else ()
-            # [a] is a label, unless there are lists such as [a, b].
-            has_lists = any(_BRACKETS.fullmatch(text) and "," in text for text in texts)
-            items = [
-                [] if cell.strip().lower() in gaps else _items(cell, self.separator, has_lists)
-                for cell in cells
-            ]
-            items = _without_quotes(items)
+        items = self._items_of_cells(table)
         self._check_no_probabilities(table, items)
         width = _width_of_vectors(items)
         if width:
@@ -140,11 +123,8 @@ class LabelForm:
             elif width and len(listed) not in (0, width):
                 faults[index] = _WIDTH, shortened(cells[index])
             elif width:
-                labels = [
-                    name
-                    for name, item in zip(self.names, listed, strict=False)
-                    if _TRUTHS[item.lower()]
-                ]
+                named_bits = zip(self.names, listed, strict=False)
+                labels = [name for name, bit in named_bits if _TRUTHS[bit.lower()]]
             else:
                 labels = list(dict.fromkeys(listed))
                 fault = _replace_numbers(labels, numbers) if numbers else None
@@ -153,16 +133,49 @@ class LabelForm:
             rows.append(labels)
         return rows, faults
 
+    def _items_of_cells(self, table: Table) -> list[list[str] | None]:
+        """Return the labels, or the zeros and ones, in each cell; None for a cell of another form.
+
+        Forms are tried in this order: zeros and ones with separators (`0 1 1`) and without
+        (`011`), lists of databases, labels with scores (`a=1, b=0`), and then lists or texts with
+        separators.
+        """
+        cells = table.columns[self.column]
+        texts = {cell.strip() for cell in cells} - {""}
+        if texts and all(map(_ZEROS_AND_ONES.fullmatch, texts)):
+            return [_BETWEEN_BITS.split(cell.strip()) if cell.strip() else [] for cell in cells]
+        if _are_bits_in_a_row(texts):
+            return [list(cell.strip()) for cell in cells]
+        lists = lists_of_databases(cells)
+        if lists is not None:
+            return [*lists]
+        scored = scored_labels(cells)
+        if scored is not None:
+            return [*self._of_scored(table, scored)]
+        gaps = GAPS if any(text.startswith(("[", "array(")) for text in texts) else ()
+        # [a] is a label, unless there are lists such as [a, b].
+        has_lists = any(_BRACKETS.fullmatch(text) and "," in text for text in texts)
+        items: list[list[str] | None] = []
+        for cell in cells:
+            is_gap = cell.strip().lower() in gaps
+            items.append([] if is_gap else _items(cell, self.separator, has_lists))
+        return _without_quotes(items)
+
     def _of_scored(self, table: Table, rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
-        """Return the labels that `a=1, b=0` says a row has; raise UsageError for other scores."""
-        for index, said in enumerate(rows):
-            if not all(value in _TRUTHS for value in said.values()):
+        """Return the labels with a score of 1 in each row; raise UsageError unless all are 0 or 1.
+
+        Args:
+            table: the rows, for messages.
+            rows: scores by label, as texts, of each row.
+        """
+        for index, scores in enumerate(rows):
+            if not all(value in _TRUTHS for value in scores.values()):
                 raise UsageError(
                     f"{table.source}: column {self.column!r} holds labels with scores (line "
                     f"{table.place(index)}: {shortened(table.columns[self.column][index])}); keep "
                     "the labels that a row has, without scores, or write 1 and 0"
                 )
-        return [[name for name, value in said.items() if _TRUTHS[value]] for said in rows]
+        return [[name for name, value in scores.items() if _TRUTHS[value]] for scores in rows]
 
     def _check_no_probabilities(self, table: Table, items: Sequence[list[str] | None]) -> None:
         """Raise UsageError if lists hold fractions: scores of labels, or logits."""
@@ -200,8 +213,8 @@ def listed_labels(cells: Sequence[str]) -> list[tuple[str, ...]]:
 def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | None:
     """Guess the separator of labels that were read as one, such as `sports, politics`.
 
-    It is a separator if half of the labels with it, or more, have a part that other labels have,
-    too.
+    A text counts as a separator if at least half of the labels that contain it have a part that
+    also occurs in other labels.
 
     Args:
         sets: labels of each row.
@@ -218,9 +231,13 @@ def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | No
             for label in counts
             if separator in label
         }
-        known = collections.Counter(part for pieces in parts.values() for part in {*pieces})
-        known.update(label for label in counts if label not in parts)
-        shared = [label for label, pieces in parts.items() if any(known[one] > 1 for one in pieces)]
+        # Number of labels that contain each part, or consist of it.
+        known = collections.Counter(label for label in counts if label not in parts)
+        for pieces in parts.values():
+            known.update(set(pieces))
+        shared = [
+            label for label, pieces in parts.items() if any(known[piece] > 1 for piece in pieces)
+        ]
         if shared and 2 * len(shared) >= len(parts):
             candidates.append((separator, sum(counts[label] for label in parts), shared[0]))
     for word in _WORDS_BETWEEN:
@@ -232,7 +249,7 @@ def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | No
     joined = [label for label in counts if " " in label and joined_labels(label, counts) == " "]
     if joined and not candidates:
         candidates.append((" ", sum(counts[label] for label in joined), joined[0]))
-    return max(candidates, key=lambda each: each[1], default=None)
+    return max(candidates, key=lambda candidate: candidate[1], default=None)  # the most rows
 
 
 def _are_all_known(parts: Sequence[str], labels: Collection[str]) -> bool:
@@ -243,8 +260,8 @@ def _items(cell: str, separator: str, has_lists: bool) -> list[str] | None:
     """Return the labels of a cell, or its zeros and ones; None for a list of something else.
 
     Args:
-        cell: as it is in the file.
-        separator: between labels in a text.
+        cell: the cell, as in the file.
+        separator: separator of labels in a text.
         has_lists: whether other cells are lists, so that this one must be, too.
     """
     text = cell.strip()
@@ -275,9 +292,9 @@ def _without_quotes(items: list[list[str] | None]) -> list[list[str] | None]:
 
 
 def _are_bits_in_a_row(texts: Collection[str]) -> bool:
-    """Return whether cells are `0110`: of equal length, and none that could only be a number.
+    """Return whether cells are such as `0110`: of equal length, and one begins with 0.
 
-    Numbers do not begin with 0.
+    Numbers, which could look alike, do not begin with 0.
     """
     return (
         bool(texts)
@@ -305,8 +322,8 @@ def _replace_numbers(labels: list[str], names: Mapping[int, str]) -> Fault | Non
     """Put names in the place of numbers; return why a row cannot be used, or None.
 
     Args:
-        labels: of a row, changed in place.
-        names: by number.
+        labels: labels of a row, changed in place.
+        names: names by number.
     """
     known = set(names.values())
     for place, label in enumerate(labels):

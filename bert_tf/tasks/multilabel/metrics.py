@@ -92,7 +92,8 @@ def ranking_metrics(gold: np.ndarray, probabilities: np.ndarray) -> dict[str, fl
     """
     by_label = _rankings(gold.T, probabilities.T)
     by_row = _rankings(gold, probabilities)
-    there, everywhere = gold.any(axis=0), gold.all(axis=0)
+    there = gold.any(axis=0)
+    everywhere = gold.all(axis=0)
     return {
         "mean_average_precision": _mean(by_label.average_precision[there]),
         "roc_auc": _mean(by_label.area[there & ~everywhere]),
@@ -105,13 +106,12 @@ def ranking_metrics(gold: np.ndarray, probabilities: np.ndarray) -> dict[str, fl
 
 
 class _Rankings(NamedTuple):
-    """How well each list of scores ranks what is to be found; float64 [lists].
+    """Measures of lists of scores that should rank gold items first; float64 [lists] each.
 
     Attributes:
-        average_precision: mean over what is to be found of the precision at its score, 0 if there
-            is nothing.
-        area: under the ROC curve; not defined if nothing or everything is to be found.
-        coverage: how many of the highest scores hold all that is to be found.
+        average_precision: mean over gold items of the precision at their score; 0 without any.
+        area: area under the ROC curve; not defined if none or all items are gold.
+        coverage: number of highest scores that include all gold items.
     """
 
     average_precision: np.ndarray
@@ -128,15 +128,20 @@ def _rankings(gold: np.ndarray, scores: np.ndarray) -> _Rankings:
     Equal scores share the last place among them for precision and coverage, as in scikit-learn,
     and the mean of their places for the area, which is the statistic of Mann and Whitney.
     """
-    several = max(1, _RANKED_AT_ONCE // max(gold.shape[1], 1))
+    lists_at_once = max(1, _RANKED_AT_ONCE // max(gold.shape[1], 1))
     parts = [
-        _ranked(gold[first : first + several], scores[first : first + several])
-        for first in range(0, len(gold), several)
+        _ranked(gold[first : first + lists_at_once], scores[first : first + lists_at_once])
+        for first in range(0, len(gold), lists_at_once)
     ]
     return _Rankings(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _ranked(gold: np.ndarray, scores: np.ndarray) -> _Rankings:
+    """Rank lists of scores that fit the memory together; see `_rankings`.
+
+    In the order of falling scores, equal scores form runs. `first` and `last` are the places of the
+    ends of each item's run. Precision and coverage count up to `last`; the area takes the middle.
+    """
     order = np.argsort(-scores, axis=1, kind="stable")
     falling = np.take_along_axis(scores, order, axis=1)
     is_gold = np.take_along_axis(gold, order, axis=1)
@@ -152,7 +157,7 @@ def _ranked(gold: np.ndarray, scores: np.ndarray) -> _Rankings:
     found_until = np.cumsum(is_gold, axis=1)
     precision = np.take_along_axis(found_until, last, axis=1) / (last + 1)
     others = gold.shape[1] - wanted
-    # Pairs of one that is to be found and one that is not, in which the former is behind.
+    # Number of pairs of a gold item and another item in which the gold one ranks behind.
     mean_places = np.where(is_gold, (first + last) / 2, 0).sum(axis=1)
     behind = mean_places - wanted * (wanted - 1) / 2
     return _Rankings(
@@ -173,8 +178,8 @@ def best_threshold(probabilities: np.ndarray, gold: np.ndarray) -> float | None:
     """Return the threshold with the highest F1, midway between the probabilities it separates.
 
     All thresholds are tried at once: in the order of falling probabilities, a cut after k of them
-    predicts k, and the running sum of gold says how many of these are right. A cut between equal
-    probabilities is none.
+    predicts k, and the running sum of gold is the number of right ones among these. There is no cut
+    between equal probabilities.
 
     Args:
         probabilities: float [n].

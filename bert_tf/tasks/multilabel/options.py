@@ -18,7 +18,7 @@ from bert_tf.tasks.base.declaration import (
 )
 
 if TYPE_CHECKING:
-    from bert_tf.data.tables.sketches import TableSketch
+    from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
 
 SEPARATOR = "|"
 GLOBAL = "global"
@@ -80,28 +80,29 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     label_column = table.chosen.get("label_column")
     if label_column is not None:
         columns = list(label_column)
-    elif any(each.is_label_list and each.separator != " " for each in table.columns):
+    elif any(column.is_label_list and column.separator != " " for column in table.columns):
         columns = []
     else:
         from bert_tf.data.tables.value_forms import names_split  # Arrow: help needs none
 
-        columns = [each.name for each in table.columns if each.binary]
+        columns = [column.name for column in table.columns if column.binary]
         columns = [name for name in columns if not names_split(name)]
     if len(columns) > 1:
         return {**likely_texts(table, taken=tuple(columns)), "label_column": columns}
     if label_column is not None:
         table = dataclasses.replace(table, chosen={**table.chosen, "label_column": columns[0]})
-    most_words = max((each.words for each in table.columns), default=0.0)
-    settings = labeled_texts(
-        "a list of labels",
-        names=_NAMES,
+    most_words = max((column.words for column in table.columns), default=0.0)
+
+    def may_be_labels(column: ColumnSketch) -> bool:
         # Blanks in the column with the most words are those of texts.
-        fits=lambda each: (
-            each.is_label_list and not (each.separator == " " and each.words >= most_words)
-        ),
-        rank=lambda each: each.distinct,
-    )(table)
-    separators = {each.name: each.separator for each in table.columns}
+        is_text = column.separator == " " and column.words >= most_words
+        return column.is_label_list and not is_text
+
+    choose = labeled_texts(
+        "a list of labels", names=_NAMES, fits=may_be_labels, rank=lambda column: column.distinct
+    )
+    settings = choose(table)
+    separators = {column.name: column.separator for column in table.columns}
     separator = separators.get(settings["label_column"])
     if separator is not None:
         settings["label_separator"] = separator

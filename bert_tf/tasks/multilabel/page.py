@@ -1,4 +1,4 @@
-"""The sections of a page on sets of labels: which are missed or added, and the worst rows."""
+"""The sections of a page on sets of labels: missed and added labels, and the worst rows."""
 
 from __future__ import annotations
 

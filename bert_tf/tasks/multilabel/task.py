@@ -57,9 +57,8 @@ from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 
-_LEAST_FREQUENCY = (
-    1e-4  # of a label as a prior: its logit is -9.2, from which a few steps lead back
-)
+# Of a label as a prior. Its logit is -9.2, which a few steps can still raise.
+_LEAST_FREQUENCY = 1e-4
 # Most labels per row of predictions.jsonl, which would be far larger than its texts with more.
 _MOST_LABELS_WITH_PROBABILITIES = 100
 
@@ -74,10 +73,10 @@ class MultiLabelTask(LabelTask):
     """A probability for each label, and the labels above a threshold.
 
     Attributes:
-        thresholds: how to choose `decision_thresholds`: `global`, `per-label` or `0.5`.
-        label_frequencies: fractions of the training rows; () if unknown.
+        thresholds: the way to choose `decision_thresholds`: `global`, `per-label` or `0.5`.
+        label_frequencies: fraction of the training rows with each label; () if unknown.
         decision_thresholds: one for all labels, or one each; () for 0.5.
-        label_columns: of zeros and ones, named as labels.
+        label_columns: columns of zeros and ones, named like labels; () if one column has all.
         label_names: names of labels that files have as numbers.
     """
 
@@ -140,7 +139,7 @@ class MultiLabelTask(LabelTask):
 
     def learn(self, table: Table, console: Console) -> Self:
         sets = self.label_sets(table)
-        labels = sorted_labels({label for one in sets for label in one})
+        labels = sorted_labels({label for labels_of_row in sets for label in labels_of_row})
         if len(labels) < 2:
             held = f"no label but {labels[0]!r}" if labels else "no label"
             raise InputError(
@@ -173,10 +172,10 @@ class MultiLabelTask(LabelTask):
                 f"{example!r}; if {separator!r} separates labels, give --label-separator "
                 f"{_in_shell(separator)} (now {self.label_separator!r})"
             )
-        elif all(len(one) <= 1 for one in sets):
+        elif all(len(labels) <= 1 for labels in sets):
+            or_none = "" if labeled == len(sets) else ", or none"
             console.warn(
-                f"{source}: every row has exactly one label"
-                f"{'' if labeled == len(sets) else ', or none'}; if cells hold several, name "
+                f"{source}: every row has exactly one label{or_none}; if cells hold several, name "
                 f"their separator by --label-separator (now {self.label_separator!r})"
             )
 
@@ -186,7 +185,7 @@ class MultiLabelTask(LabelTask):
 
     def gold(self, table: Table) -> list[list[str]]:
         number = self.numbers()
-        return [sorted(one, key=number.__getitem__) for one in self.label_sets(table)]
+        return [sorted(labels, key=number.__getitem__) for labels in self.label_sets(table)]
 
     def targets(self, table: Table) -> dict[str, np.ndarray]:
         return {"labels": self.membership(self.label_sets(table))}
@@ -277,7 +276,7 @@ class MultiLabelTask(LabelTask):
 
     def baseline(self, train: Table, evaluation: Table) -> Baseline:
         frequencies = self.membership(self.label_sets(train)).mean(axis=0)
-        # Each of these labels is right more often than not, or else most often.
+        # Labels of at least half of the rows; if there are none, the most frequent ones.
         is_frequent = frequencies >= min(DEFAULT_THRESHOLD, frequencies.max())
         gold = self.membership(self.label_sets(evaluation)).astype(bool)
         chosen = np.broadcast_to(is_frequent, gold.shape)
@@ -344,8 +343,9 @@ class MultiLabelTask(LabelTask):
         """
         number = self.numbers()
         has = np.zeros((len(sets), len(self.labels)), bool)
-        rows = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
-        has[rows, [number[label] for one in sets for label in one]] = True
+        rows = np.repeat(np.arange(len(sets)), [len(labels) for labels in sets])
+        columns = [number[label] for labels in sets for label in labels]
+        has[rows, columns] = True
         return has
 
 

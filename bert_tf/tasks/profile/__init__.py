@@ -1,1 +1,1 @@
-"""Profile of a model's rows, by which `score` tells how far to trust predictions of new ones."""
+"""Statistics of a model's rows, by which `score` judges the predictions of new rows."""

@@ -1,11 +1,12 @@
-"""How far a text is from the training rows, in the model's own vectors.
+"""The distance of a text from the training rows, in the model's own vectors.
 
 The distance is Mahalanobis', to the nearest mean of a label, with one covariance for all labels
 (Lee et al. 2018, "A Simple Unified Framework for Detecting Out-of-Distribution Samples"; on texts
-Podolskiy et al. 2021). There are often more dimensions than rows would allow, so the covariance is
-shrunk towards a multiple of the identity by the share of Ledoit & Wolf (2004), as scikit-learn's
-`LedoitWolf` does. Kept are the means and a matrix that whitens vectors, in 16 bits, and how far the
-evaluation rows are: rows that the model was not trained on say what is usual.
+Podolskiy et al. 2021). There are often more dimensions than the rows can determine, so the
+covariance is shrunk towards a multiple of the identity by the share of Ledoit & Wolf (2004), as
+scikit-learn's `LedoitWolf` does. The profile keeps the means and a matrix that whitens vectors, in
+16 bits, and the distances of the evaluation rows. The model was not trained on those, so they show
+which distances are usual.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ import numpy as np
 
 from bert_tf.base.errors import UsageError
 
-# Rows whose vectors are computed after training: of 2,000, the covariance of 384 dimensions is
-# good enough, and a small model takes seconds.
+# Rows whose vectors are computed after training: 2,000 are enough for the covariance of 384
+# dimensions, and a small model takes seconds.
 MOST_TRAINING_ROWS = 2000
 MOST_EVALUATION_ROWS = 1000
-# Of fewer training rows nothing is kept: their covariance says nothing.
+# With fewer training rows no distance is kept: their covariance is too uncertain.
 LEAST_TRAINING_ROWS = 20
 _DECIMALS = 4  # of kept distances
-# Of whitened directions, and as a share of the largest variance.
+_ROUNDING = 1e-9  # of products with a share, which may be whole numbers but for float64
+# The least variance of a direction: absolute, and as a share of the largest one.
 _LEAST_VARIANCE = 1e-8
 _LEAST_SHARE = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingDistance:
-    """The training rows as a mean of each label, and what is far from them.
+    """The training rows as a mean of each label, and usual distances from them.
 
     Attributes:
         means: float32 [labels that rows have, dimensions].
@@ -52,7 +54,7 @@ class TrainingDistance:
 
         Args:
             vectors: float [rows, dimensions], of training rows.
-            labels: int [rows], of these.
+            labels: int [rows], of training rows.
             evaluation: float [rows, dimensions], of evaluation rows.
         """
         wide = vectors.astype(np.float64)
@@ -64,7 +66,7 @@ class TrainingDistance:
         # Directions in which rows hardly differ would whiten by more than 16 bits hold.
         least = max(_LEAST_VARIANCE, _LEAST_SHARE * values.max())
         whitening = directions / np.sqrt(np.maximum(values, least))
-        # As they are kept, so that distances here and later are equal.
+        # Rounded to 16 bits like the kept ones, so that distances here and later are equal.
         fitted = cls(
             means=_as_kept(means), whitening=_as_kept(whitening), evaluation=np.empty(0, np.float64)
         )
@@ -83,25 +85,26 @@ class TrainingDistance:
         return np.sqrt(nearest)
 
     def limit(self, share: float, flag: str) -> float:
-        """Return the distance that at least this share of later rows keep, if like evaluation rows.
+        """Return a distance that at least this share of later rows do not exceed.
 
-        Of n evaluation rows it is the k-th smallest distance, k = ceil((n + 1) share), as in split
-        conformal prediction (Vovk et al. 2005).
+        This holds for rows like the evaluation rows. Of n evaluation rows it is the k-th smallest
+        distance, k = ceil((n + 1) share), as in split conformal prediction (Vovk et al. 2005).
 
         Args:
             share: above 0 and below 1.
-            flag: that asks for it, for the message.
+            flag: name of the option, for the message.
 
         Raises:
             UsageError: the evaluation rows are too few.
         """
         number = len(self.evaluation)
-        place = math.ceil((number + 1) * share - 1e-9)
+        place = math.ceil((number + 1) * share - _ROUNDING)
         if place > number:
+            needed = math.ceil(share / (1 - share) - _ROUNDING)
             raise UsageError(
                 f"{flag} {share:g}: {number:,} evaluation rows are too few to say how far so rare "
-                f"a row is; at least {math.ceil(share / (1 - share) - 1e-9):,} would do (at most "
-                f"{MOST_EVALUATION_ROWS:,} are kept); ask for less, or give finetune more of them"
+                f"a row is; at least {needed:,} would do (at most {MOST_EVALUATION_ROWS:,} are "
+                "kept); ask for less, or give finetune more of them"
             )
         return float(self.evaluation[place - 1])
 
@@ -126,10 +129,10 @@ class TrainingDistance:
 
 
 def shrunk_covariance(centered: np.ndarray) -> np.ndarray:
-    """Return the covariance of rows, shrunk as Ledoit & Wolf (2004, lemma 3.3) find best.
+    """Return the covariance of rows with the best shrinkage of Ledoit & Wolf (2004, lemma 3.3).
 
     Args:
-        centered: float64 [rows, dimensions], of mean 0.
+        centered: float64 [rows, dimensions], with mean 0.
 
     Returns:
         float64 [dimensions, dimensions].
@@ -138,7 +141,7 @@ def shrunk_covariance(centered: np.ndarray) -> np.ndarray:
     covariance = centered.T @ centered / rows
     scale = np.trace(covariance) / dimensions
     spread = np.square(covariance).sum()
-    # How much the covariance of single rows varies, and how far it is from the identity's multiple.
+    # The variation of the covariance of single rows, and its distance from the identity's multiple.
     squares = np.square(centered)
     variation = ((squares.T @ squares).sum() / rows - spread) / rows
     distance = spread - dimensions * scale**2

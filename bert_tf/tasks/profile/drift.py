@@ -1,13 +1,13 @@
-"""Whether new rows look like those that a model was made from.
+"""Comparison of new rows with those that a model was made from.
 
-Both sides are counts of rows with some property: how many are longer than so many tokens, have a
-word that training rows never have, have a certain token, are predicted to have a certain label, or
-that with a lower probability than usual. For equal rows, the count of the new ones has a
-hypergeometric distribution given both sides together (Fisher's exact test), for every property.
-There are some 1,300 properties, so each family of them gets its share of the chance of a false
-alarm, and within a family each property (Bonferroni): a file like the training rows is reported
-once in 500. Differences in less than 1% of rows are never reported: in a file of millions they are
-certain, and of no use.
+Both sides are counts of rows with some property: rows that are longer than a number of tokens, have
+a word that training rows never have, have a certain token, are predicted to have a certain label,
+or have it with a lower probability than usual. For rows of the same kind, the count of the new ones
+has a hypergeometric distribution given both sides together (Fisher's exact test), for every
+property. There are some 1,300 properties. So each family of them gets an equal share of the chance
+of a false alarm, and so does each property within its family (Bonferroni): a file like the training
+rows is reported once in 500. Differences in less than 1% of rows are never reported: in a file of
+millions they are certain, and of no use.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ _LEAST_OF_LABEL = 30  # evaluation rows of a label; quantiles of fewer are noise
 _MOST_ROWS = 1 << 30  # stands for "never" as a number of rows needed
 _SIZES = 1000  # numbers of rows to try, from 1 to _MOST_ROWS, 2% apart
 _SHOWN_DIFFERENCES = 3  # in a message
+_TINY = 1e-300  # avoids a division by 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PredictionMeasures:
-    """Which predictions are counted: of each label, and below usual probabilities.
+    """The counts of predictions: those of each label, and those below usual probabilities.
 
     Attributes:
         labels: all labels.
-        groups: label of each edge; None for all labels together.
-        edges: float64 [edges], probabilities.
+        groups: label whose predictions each edge counts; None for all labels together.
+        edges: float64 [edges], probabilities below which predictions are counted.
     """
 
     labels: tuple[str, ...]
@@ -51,26 +52,29 @@ class PredictionMeasures:
     @classmethod
     def of(cls, rows: EvaluatedRows) -> Self:
         """Choose quantiles of the probabilities of evaluation rows."""
+        scores: list[tuple[str | None, np.ndarray]] = [(None, rows.score)]
+        for number, label in enumerate(rows.labels):
+            scores.append((label, rows.score[rows.predicted == number]))
         groups: list[str | None] = []
         edges: list[float] = []
-        for number, label in enumerate((None, *rows.labels)):
-            score = rows.score if label is None else rows.score[rows.predicted == number - 1]
-            if len(score) >= _LEAST_OF_LABEL:
-                quantiles = np.quantile(score, _QUANTILES, method="lower").tolist()
-                groups += [label] * len(quantiles)
+        for group, scores_of_group in scores:
+            if len(scores_of_group) >= _LEAST_OF_LABEL:
+                quantiles = np.quantile(scores_of_group, _QUANTILES, method="lower").tolist()
+                groups += [group] * len(quantiles)
                 edges += quantiles
         return cls(labels=rows.labels, groups=tuple(groups), edges=np.array(edges))
 
     def names(self) -> list[str]:
         """Describe the rows of each count of `counts`."""
-        of = ["" if group is None else f"predicted as {group!r} " for group in self.groups]
-        below = [f"have a probability below {edge:g}" for edge in self.edges.tolist()]
-        of_label = (f"are predicted as {label!r}" for label in self.labels)
-        return [*of_label, *(first + second for first, second in zip(of, below, strict=True))]
+        names = [f"are predicted as {label!r}" for label in self.labels]
+        for group, edge in zip(self.groups, self.edges.tolist(), strict=True):
+            which = "" if group is None else f"predicted as {group!r} "
+            names.append(f"{which}have a probability below {edge:g}")
+        return names
 
     @property
     def families(self) -> list[int]:
-        """Numbers of counts that are about the same: labels, probabilities."""
+        """The size of each family of counts: labels, probabilities."""
         return [len(self.labels), len(self.edges)]
 
     def counts(self, predicted: np.ndarray, score: np.ndarray) -> np.ndarray:
@@ -80,16 +84,18 @@ class PredictionMeasures:
             predicted: number of each row's label, int [rows].
             score: its probability, as rows show it, float [rows].
         """
-        number = {label: place for place, label in enumerate(self.labels)}
+        numbers = {label: number for number, label in enumerate(self.labels)}
         of_label = np.bincount(predicted, minlength=len(self.labels))
-        below = [
-            ((score < edge) & (True if group is None else predicted == number[group])).sum()
-            for group, edge in zip(self.groups, self.edges.tolist(), strict=True)
-        ]
+        below = []
+        for group, edge in zip(self.groups, self.edges.tolist(), strict=True):
+            is_below = score < edge
+            if group is not None:
+                is_below &= predicted == numbers[group]
+            below.append(is_below.sum())
         return np.array([*of_label, *below], np.int64)
 
     def totals(self, counts: np.ndarray, rows: int) -> np.ndarray:
-        """Return how many rows each count is out of, int64."""
+        """Return the number of rows from which each count is taken, int64 [sum of `families`]."""
         of_label = dict(zip(self.labels, counts.tolist(), strict=False))
         below = [rows if group is None else of_label[group] for group in self.groups]
         return np.array([*[rows] * len(self.labels), *below], np.int64)
@@ -101,7 +107,7 @@ class Counts(NamedTuple):
     Attributes:
         rows: rows with a prediction.
         predictions: int64, see `PredictionMeasures.counts`; [] without any.
-        text_rows: rows whose texts were looked at, perhaps a part of all.
+        text_rows: rows whose texts were counted, perhaps a part of all.
         texts: int64, see `TextMeasures.counts`; [] without any.
     """
 
@@ -126,11 +132,11 @@ class Difference:
     """A property that more or fewer rows have than training rows had.
 
     Attributes:
-        name: what rows have or are.
-        share: of the new rows.
-        expected: of training rows or, of predictions, of evaluation rows.
-        family: number of what it is about, so that one of each is shown.
-        p_value: chance of such a difference between equal rows, before any correction.
+        name: the property, as the end of a sentence about rows: "have more than 40 tokens".
+        share: share of the new rows with it.
+        expected: share of training rows with it; for predictions, of evaluation rows.
+        family: number of its family, of which only one property is shown.
+        p_value: chance of such a difference between rows of the same kind, before any correction.
     """
 
     name: str
@@ -147,9 +153,8 @@ class Measured(NamedTuple):
     """A property of rows, whether it differs or not.
 
     Attributes:
-        kind: `text`, or `label` for the share of a label, which is its name.
-        name: what rows have or are.
-        share, expected: see `Difference`.
+        kind: `text`, or `label` for the share of a label, whose name is then `name`.
+        name, share, expected: see `Difference`.
     """
 
     kind: str
@@ -165,8 +170,8 @@ class Drift:
     Attributes:
         rows: its rows.
         differences: the most certain first; [] if there are none.
-        rows_needed: rows that it takes to be sure of the most certain one; without any, of
-            something new in 5% of the rows.
+        rows_needed: fewest rows that show the most certain difference; without differences, a new
+            property in 5% of the rows.
         measured: lengths, words and labels, for a page.
     """
 
@@ -186,8 +191,11 @@ class Drift:
             return (
                 f"{alike}; something new in {SHOWN_CHANGE:.0%} of rows would show from {needed} on"
             )
-        largest = list({each.family: each for each in reversed(self.differences)}.values())[::-1]
-        largest = sorted(largest, key=lambda each: each.p_value)[:_SHOWN_DIFFERENCES]
+        # The most certain difference of each family: it comes first, and is assigned last here.
+        of_family = {difference.family: difference for difference in reversed(self.differences)}
+        largest = list(reversed(of_family.values()))
+        largest.sort(key=lambda difference: difference.p_value)
+        del largest[_SHOWN_DIFFERENCES:]
         more = len(self.differences) - len(largest)
         others = f"; and {more:,} more" if more else ""
         return (
@@ -201,7 +209,7 @@ class Drift:
             "is_like_training": not self.differences,
             "rows": self.rows,
             "rows_needed": self.rows_needed,
-            "differences": [dataclasses.asdict(each) for each in self.differences],
+            "differences": [dataclasses.asdict(difference) for difference in self.differences],
         }
 
     @classmethod
@@ -209,7 +217,7 @@ class Drift:
         """Restore a drift from its entry in a manifest, without `measured`."""
         return cls(
             rows=entry["rows"],
-            differences=[Difference(**each) for each in entry["differences"]],
+            differences=[Difference(**difference) for difference in entry["differences"]],
             rows_needed=entry["rows_needed"],
             measured=[],
         )
@@ -220,9 +228,9 @@ class DriftReference:
     """Training rows that new rows are compared with; None for measures that the profile lacks.
 
     Attributes:
-        texts: of training rows.
-        predictions: what to count of predictions.
-        predicted: counts of evaluation rows, int64.
+        texts: profile of the texts of training rows.
+        predictions: the counts of predictions to compare.
+        predicted: these counts of evaluation rows, int64.
         evaluated: number of evaluation rows.
     """
 
@@ -233,7 +241,7 @@ class DriftReference:
 
     @classmethod
     def of(cls, profile: Profile) -> Self | None:
-        """Make that of a model; None if its profile has nothing to compare with."""
+        """Make the reference from a model's profile; None if that has nothing to compare with."""
         rows = profile.evaluation
         if rows is None and profile.texts is None:
             return None
@@ -252,10 +260,10 @@ class DriftReference:
         """Count the predictions of rows, labels and their probabilities; [] without any."""
         if self.predictions is None:
             return np.zeros(0, np.int64)
-        number = {label: place for place, label in enumerate(self.predictions.labels)}
-        numbers = np.array([number[label] for label in labels], np.int64)
+        number_of = {label: number for number, label in enumerate(self.predictions.labels)}
+        predicted = np.array([number_of[label] for label in labels], np.int64)
         score = np.asarray(scores, np.float64).round(PROBABILITY_DIGITS)
-        return self.predictions.counts(numbers, score)
+        return self.predictions.counts(predicted, score)
 
     def compare(self, counts: Counts, vocab: Callable[[], Sequence[str]]) -> Drift:
         """Compare the counts of a file.
@@ -270,33 +278,37 @@ class DriftReference:
         if self.texts is not None:
             number = len(self.texts.counts)
             families += self.texts.measures.families
-            rows = np.full(number, counts.text_rows), np.full(number, self.texts.rows)
-            sides.append((counts.texts, rows[0], self.texts.counts, rows[1]))
+            new_totals = np.full(number, counts.text_rows)
+            old_totals = np.full(number, self.texts.rows)
+            sides.append((counts.texts, new_totals, self.texts.counts, old_totals))
         if self.predictions is not None:
             families += self.predictions.families
             new_totals = self.predictions.totals(counts.predictions, counts.rows)
             old_totals = self.predictions.totals(self.predicted, self.evaluated)
             sides.append((counts.predictions, new_totals, self.predicted, old_totals))
         new, new_rows, old, old_rows = (
-            np.concatenate(each).astype(np.int64) for each in zip(*sides, strict=True)
+            np.concatenate(parts).astype(np.int64) for parts in zip(*sides, strict=True)
         )
         family = np.repeat(np.arange(len(families)), families)
         levels = FALSE_ALARMS / len(families) / np.repeat(families, families)
         chances = chance_of_difference(new, new_rows, old, old_rows)
-        shares, expected = new / np.maximum(new_rows, 1), old / np.maximum(old_rows, 1)
+        shares = new / np.maximum(new_rows, 1)
+        expected = old / np.maximum(old_rows, 1)
         is_other = (chances <= levels) & (np.abs(shares - expected) >= LEAST_CHANGE)
         order = np.flatnonzero(is_other)
         order = order[np.argsort(chances[order], kind="stable")]
         names = self._names(vocab) if len(order) else []
         if len(order):
-            first = order[0]
-            share = float(shares[order[0]])
-            known = int(old[first]), int(old_rows[first])
+            first = int(order[0])
+            share = float(shares[first])
+            known = int(old[first])
         else:  # the power to see a property that no training row has, by the strictest test
             first = int(levels.argmin())
             share = SHOWN_CHANGE
-            known = 0, int(old_rows[first])
-        needed = _rows_to_see(share, known, float(levels[first]))
+            known = 0
+        needed = _rows_to_see(
+            share, known=known, known_rows=int(old_rows[first]), level=float(levels[first])
+        )
         if len(order):  # a property may be of the rows of one label; scale to all rows
             needed = math.ceil(needed * counts.rows / max(int(new_rows[first]), 1))
         return Drift(
@@ -348,16 +360,19 @@ def chance_of_difference(
         new, old: int64 [tests], rows with a property.
         new_rows, old_rows: int64 [tests], all rows.
     """
-    both, rows = new + old, new_rows + old_rows
+    both = new + old
+    rows = new_rows + old_rows
     log_term = _log_choices(new_rows, new) + _log_choices(old_rows, old) - _log_choices(rows, both)
     is_more = new * old_rows >= old * new_rows
-    left, right = new_rows - new, old_rows - old
+    # Rows without the property.
+    new_others = new_rows - new
+    old_others = old_rows - old
     ratio = np.where(
         is_more,
-        left * old / ((new + 1.0) * (right + 1.0)),
-        new * right / ((left + 1.0) * (old + 1.0)),
+        new_others * old / ((new + 1.0) * (old_others + 1.0)),
+        new * old_others / ((new_others + 1.0) * (old + 1.0)),
     )
-    tail = np.exp(log_term) / np.maximum(1.0 - ratio, 1e-300)
+    tail = np.exp(log_term) / np.maximum(1.0 - ratio, _TINY)  # not used where the ratio is 1
     return np.where(ratio < 1.0, np.minimum(1.0, 2.0 * tail), 1.0)
 
 
@@ -380,16 +395,18 @@ def _log_choices(number: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return _log_factorial(number) - _log_factorial(chosen) - _log_factorial(number - chosen)
 
 
-def _rows_to_see(share: float, known: tuple[int, int], level: float) -> int:
+def _rows_to_see(share: float, *, known: int, known_rows: int, level: float) -> int:
     """Return the number of new rows from which a property would be reported.
 
     Args:
-        share: of the new rows that have the property.
-        known: rows with the property and all rows of the training or evaluation rows.
+        share: share of the new rows that have the property.
+        known: training or evaluation rows that have it.
+        known_rows: all of these rows.
         level: p-value below which a difference is reported.
     """
     rows = np.unique(np.geomspace(1, _MOST_ROWS, _SIZES).astype(np.int64))
-    old, old_rows = (np.full(len(rows), number) for number in known)
+    old = np.full(len(rows), known)
+    old_rows = np.full(len(rows), known_rows)
     chances = chance_of_difference(np.round(share * rows).astype(np.int64), rows, old, old_rows)
     enough = rows[chances <= level]
     return int(enough[0]) if len(enough) else _MOST_ROWS

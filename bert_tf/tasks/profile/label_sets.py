@@ -1,12 +1,12 @@
 """Sets of labels that hold the right one with a promised probability: split conformal prediction.
 
-A label is in a row's set if its probability is at least that which the right label reached in the
-promised share of the evaluation rows (Vovk et al. 2005; Sadinle et al. 2019, "least ambiguous
-sets"). With n such rows, the threshold is the k-th highest of these probabilities with
-k = ⌈(n + 1) · coverage⌉: a new row of the same kind is equally likely to come at each of the n + 1
+A label is in a row's set if its probability reaches a threshold: the probability that the right
+label had at least, in the promised share of the evaluation rows (Vovk et al. 2005; Sadinle et al.
+2019, "least ambiguous sets"). With n such rows, it is the k-th highest of these probabilities,
+k = ⌈(n + 1) · coverage⌉. A new row of the same kind is equally likely to come at each of the n + 1
 places among them, so it reaches the threshold with a probability of k / (n + 1), at least the
-promised one, however good or bad the model is. By label, the same holds for the rows of each label
-(Mondrian). The promise needs k ≤ n.
+promised one, for any model. By label, the same holds for the rows of each label (Mondrian). The
+promise needs k ≤ n.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bert_tf.serving.signatures import PROBABILITY_DIGITS
 from bert_tf.tasks.profile.profile import EvaluatedRows
 
 _ROUNDING = 1e-9  # of (n + 1) · coverage, which may be a whole number but for float64
+_SHOWN_LABELS = 5  # in a message
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,8 +33,8 @@ class LabelSets:
 
     Attributes:
         labels: all labels.
-        least: probability that each label needs to be in a set, as rows show it.
-        coverage: share of the rows whose set holds the right label, as promised.
+        least: threshold of each label's probability, with the decimals that rows show.
+        coverage: promised share of the rows whose set holds the right label.
         deviation: standard deviation of that share over other evaluation rows of the same number;
             by label that of the label with the fewest rows.
     """
@@ -46,7 +47,7 @@ class LabelSets:
     name: ClassVar[str] = "predicted_label_set"
 
     def values(self, predicted: Mapping[str, np.ndarray]) -> list[list[str]]:
-        """Return the labels of each row's set, the likeliest first; a set may be empty."""
+        """Return the labels of each row's set, the most likely first; a set may be empty."""
         probabilities = np.asarray(predicted["probabilities"], np.float64).round(PROBABILITY_DIGITS)
         order = np.argsort(-probabilities, axis=1, kind="stable")
         is_in = np.take_along_axis(probabilities >= np.array(self.least), order, axis=1)
@@ -72,21 +73,22 @@ def label_sets(rows: EvaluatedRows, coverage: float, *, by_label: bool) -> Label
     """Return the sets with a promised coverage.
 
     Args:
-        rows: what the model said of evaluation rows.
+        rows: predictions of evaluation rows.
         coverage: the promise, above 0 and below 1.
         by_label: whether to keep it for the rows of each label, not only for all together.
 
     Raises:
-        UsageError: the rows are too few; says how many it takes.
+        UsageError: the rows are too few; the message has the number that is needed.
     """
     needed = rows_needed(coverage)
     groups = [rows.gold_score]
     if by_label:
         groups = [rows.gold_score[rows.gold == label] for label in range(len(rows.labels))]
-    fewest = min(map(len, groups))
+    counts = [len(scores) for scores in groups]
+    fewest = min(counts)
     if fewest < needed:
-        raise UsageError(_too_few(rows, coverage, needed, [len(each) for each in groups]))
-    least = [_threshold(each, coverage) for each in groups]
+        raise UsageError(_too_few(rows, coverage, needed, counts))
+    least = [_threshold(scores, coverage) for scores in groups]
     return LabelSets(
         labels=rows.labels,
         least=tuple(least if by_label else least * len(rows.labels)),
@@ -101,15 +103,17 @@ def rows_needed(coverage: float) -> int:
 
 
 def _place(rows: int, coverage: float) -> int:
+    """Return k of the k-th highest probability."""
     return math.ceil((rows + 1) * coverage - _ROUNDING)
 
 
 def _threshold(gold_score: np.ndarray, coverage: float) -> float:
-    return float(np.sort(gold_score)[::-1][_place(len(gold_score), coverage) - 1])
+    descending = np.sort(gold_score)[::-1]
+    return float(descending[_place(len(gold_score), coverage) - 1])
 
 
 def _deviation(rows: int, coverage: float) -> float:
-    """Return that of the coverage of given rows: it has a beta distribution (Vovk 2012)."""
+    """Return the standard deviation of the coverage, which has a beta distribution (Vovk 2012)."""
     place = _place(rows, coverage)
     share = place / (rows + 1)
     return math.sqrt(share * (1 - share) / (rows + 2))
@@ -127,7 +131,9 @@ def _too_few(rows: EvaluatedRows, coverage: float, needed: int, counts: Sequence
         for label, count in zip(rows.labels, counts, strict=True)
         if count < needed
     ]
-    named = ", ".join(short[:5]) + (f", and {len(short) - 5:,} more" if len(short) > 5 else "")
+    named = ", ".join(short[:_SHOWN_LABELS])
+    if len(short) > _SHOWN_LABELS:
+        named += f", and {len(short) - _SHOWN_LABELS:,} more"
     return (
         f"--coverage-by-label: a coverage of {coverage:g} needs "
         f"{quantity(needed, 'evaluation row')} of each label; {named}; {more}, or leave "

@@ -1,4 +1,4 @@
-"""`profile.json`: what a model keeps of the rows it was made from, without any of their texts.
+"""`profile.json`: statistics of the rows that a model was made from, without any of their texts.
 
 `finetune` writes it beside the weights, `export` copies it, and `score` reads it where a flag needs
 it. Importing this module imports no TensorFlow.
@@ -23,8 +23,8 @@ from bert_tf.tasks.profile.texts import TextProfile
 
 PROFILE = "profile.json"
 VERSION = 1
-# Evaluation rows that are kept: of 5,000, a share has a standard error below 0.008, and the file
-# stays below 200 kB.
+# Evaluation rows that are kept: with 5,000, the standard error of a share is below 0.008, and the
+# file stays below 200 kB.
 MOST_ROWS = 5000
 
 
@@ -33,7 +33,7 @@ class EvaluatedRows:
     """Predictions of a classifier for its evaluation rows; all arrays are [rows].
 
     Attributes:
-        rows: how many rows were evaluated, of which at most `MOST_ROWS` are kept.
+        rows: number of evaluated rows, of which at most `MOST_ROWS` are kept.
         labels: the labels, in the order of their numbers.
         gold: number of each row's label, int64.
         predicted: number of the predicted label, int64.
@@ -66,7 +66,8 @@ class EvaluatedRows:
         number = len(gold)
         kept = np.unique(np.linspace(0, number - 1, min(number, MOST_ROWS)).astype(np.int64))
         rounded = np.asarray(probabilities, np.float64)[kept].round(PROBABILITY_DIGITS)
-        chosen, right = np.asarray(predicted)[kept], np.asarray(gold)[kept]
+        chosen = np.asarray(predicted)[kept]
+        right = np.asarray(gold)[kept]
         return cls(
             rows=number,
             labels=tuple(labels),
@@ -101,12 +102,12 @@ class EvaluatedRows:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Profile:
-    """The content of `profile.json`; None for what a run or a task does not have.
+    """The content of `profile.json`; None for a part that the run or the task does not have.
 
     Attributes:
-        evaluation: what the model said of its evaluation rows.
-        texts: what the texts of its training rows are like.
-        distance: how far a text is from its training rows.
+        evaluation: predictions of the evaluation rows.
+        texts: measures of the texts of the training rows.
+        distance: distances of texts from the training rows.
     """
 
     evaluation: EvaluatedRows | None = None
@@ -179,14 +180,14 @@ def evaluated_rows(folder: str | Path, flag: str) -> EvaluatedRows:
 
 
 def training_distance(folder: str | Path, flag: str) -> TrainingDistance:
-    """Return how far texts are from the training rows of a model.
+    """Return the part of a model's profile that measures distances from its training rows.
 
     Args:
         folder: the exported model.
         flag: the flag that needs it, for the message.
 
     Raises:
-        UsageError: the model does not know.
+        UsageError: the profile has no such part.
         InputError: see `read_profile`.
     """
     profile = read_profile(folder)

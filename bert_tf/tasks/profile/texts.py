@@ -1,9 +1,9 @@
 """Measures of texts that add up over blocks of rows: lengths, [UNK] and vocabulary.
 
-A profile has these of training rows, `score` counts the same of new ones. Rows are split by a hash
-of their text: the first half says where to look (which lengths, which tokens are frequent, which
-never occur), the second is counted. So counted rows are to the profile what new rows are to it,
-and a difference between them is not an effect of having looked at the same rows twice.
+A profile has the counts of training rows; `score` counts new rows the same way. Training rows are
+split by a hash of their text. The first half decides the measures (which lengths, which tokens are
+frequent, which never occur), and the second half is counted. So the counted rows are as new to the
+measures as rows to score, and a difference is not an effect of choosing measures on counted rows.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from bert_tf.data.text.host_wordpiece import HostTokenizer, Tokenizer, Tokens
 
 MOST_TRAINING_ROWS = 20_000  # a second of tokenizing; a share has a standard error below 0.005
 _LENGTH_QUANTILES = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99])
-_FREQUENT = 1000  # tokens that are counted each
-_BUCKETS = 256  # for all other tokens, so that new ones are noticed, whichever they are
+_FREQUENT = 1000  # tokens with a count of their own
+_BUCKETS = 256  # counts that all other tokens share, so that any new ones are noticed
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextMeasures:
-    """Where to look.
+    """The measures of texts, as chosen on training rows.
 
     Attributes:
         edges: int64 [lengths], numbers of tokens, ascending.
@@ -42,7 +42,13 @@ class TextMeasures:
 
     @classmethod
     def of(cls, tokens: Tokens, *, vocab_size: int, unknown: int) -> Self:
-        """Choose by the first half of the training rows."""
+        """Choose measures on the first half of the training rows.
+
+        Args:
+            tokens: their tokens.
+            vocab_size: entries of the vocabulary.
+            unknown: id of [UNK].
+        """
         lengths = np.diff(tokens.offsets)
         owners = np.repeat(np.arange(len(lengths)), lengths)
         rows = np.bincount(
@@ -66,7 +72,7 @@ class TextMeasures:
         ]
 
     def first_names(self) -> list[str]:
-        """Return those that name no token."""
+        """Return the first of `names`, which name no token."""
         return [
             *(f"have more than {edge:,} tokens" for edge in self.edges.tolist()),
             "have a word unknown to the vocabulary",
@@ -75,15 +81,15 @@ class TextMeasures:
 
     @property
     def families(self) -> list[int]:
-        """Numbers of counts that are about the same: lengths, [UNK], new tokens, vocabulary."""
+        """The size of each family of counts: lengths, [UNK], new tokens, vocabulary."""
         return [len(self.edges), 1, 1, len(self.frequent) + _BUCKETS]
 
     def counts(self, tokens: Tokens) -> np.ndarray:
         """Count the rows with each property, int64 [sum of `families`]."""
         lengths = np.diff(tokens.offsets)
-        rows, size = len(lengths), len(self.seen)
-        owners = np.repeat(np.arange(rows), lengths)
-        places = len(self.frequent) + np.arange(size) % _BUCKETS
+        owners = np.repeat(np.arange(len(lengths)), lengths)
+        # The count to which each token of the vocabulary belongs.
+        places = len(self.frequent) + np.arange(len(self.seen)) % _BUCKETS
         places[self.frequent] = np.arange(len(self.frequent))
         number = len(self.frequent) + _BUCKETS
         pieces_of_texts = np.unique(owners * number + places[tokens.ids]) % number
@@ -102,8 +108,8 @@ class TextProfile:
     """The texts of training rows.
 
     Attributes:
-        measures: where to look.
-        rows: training rows that are counted.
+        measures: the measures.
+        rows: number of training rows that are counted.
         counts: int64, see `TextMeasures.counts`.
     """
 
@@ -113,7 +119,7 @@ class TextProfile:
 
     @classmethod
     def of(cls, texts: Mapping[str, Sequence[Any]], tokenizer: HostTokenizer) -> Self | None:
-        """Look at evenly spread training rows; None if one of the halves is empty.
+        """Make the profile of evenly spread training rows; None if one of the halves is empty.
 
         Args:
             texts: texts, or lists of texts, of each row by input.
@@ -127,11 +133,14 @@ class TextProfile:
             halves[zlib.crc32(joined[row].encode("utf-8", "replace")) % 2].append(joined[row])
         if not all(halves):
             return None
-        looked_at, counted = (tokenizer.tokenize_texts(half) for half in halves)
-        size = len(tokenizer.vocab)
-        unknown = tokenizer.unk_id
-        measures = TextMeasures.of(looked_at, vocab_size=size, unknown=unknown)
-        return cls(measures=measures, rows=len(halves[1]), counts=measures.counts(counted))
+        choosing, counted = halves
+        measures = TextMeasures.of(
+            tokenizer.tokenize_texts(choosing),
+            vocab_size=len(tokenizer.vocab),
+            unknown=tokenizer.unk_id,
+        )
+        counts = measures.counts(tokenizer.tokenize_texts(counted))
+        return cls(measures=measures, rows=len(counted), counts=counts)
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry `texts`."""

@@ -1,4 +1,4 @@
-"""Which probability to ask for: coverage and accuracy above thresholds, and a choice among them.
+"""Thresholds of the probability: coverage and accuracy above them, and a choice among them.
 
 Coverage is the share of rows whose probability reaches a threshold, accuracy the share of these
 whose prediction is right (selective classification, El-Yaniv & Wiener 2010).
@@ -16,21 +16,21 @@ from bert_tf.tasks.base.report_sections import PlotSection, TableSection
 
 CONFIDENCE = 0.95
 _NORMAL_QUANTILE = 1.959964  # of CONFIDENCE, both sides
-# Coverages that are looked at. A choice among many thresholds needs more rows for the same
-# certainty, and nobody needs finer steps.
+# The coverages to try. A choice among more thresholds would need more rows for the same certainty,
+# and steps of 5% are fine enough.
 COVERAGES = np.arange(20, 0, -1) / 20
 _MOST_NEEDED = 1 << 24  # rows; more are "never"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Threshold:
-    """A probability to ask for, and what rows at or above it are like.
+    """A threshold of the probability, and counts of the rows that reach it.
 
     Attributes:
-        below: lower probabilities are left out.
-        decided: rows that are kept.
-        right: those of them that are predicted right.
-        rows: all rows.
+        below: the threshold; rows with lower probabilities are left out.
+        decided: number of kept rows.
+        right: number of kept rows that are predicted right.
+        rows: number of all rows.
     """
 
     below: float
@@ -95,7 +95,7 @@ def thresholds_of(score: np.ndarray, is_right: np.ndarray) -> list[Threshold]:
 
 def chance_of(hits: int, rows: int, share: float) -> float:
     """Return the probability of at least `hits` right rows if the accuracy is only `share`."""
-    from scipy.special import betainc  # of no use to those who do not choose
+    from scipy.special import betainc  # only the choice of a threshold needs it
 
     return 1.0 if hits <= 0 else float(betainc(hits, rows - hits + 1, share))
 
@@ -112,14 +112,14 @@ def choose_threshold(score: np.ndarray, is_right: np.ndarray, target: float) -> 
         target: accuracy to reach, above 0 and below 1.
 
     Raises:
-        UsageError: no threshold passes; says whether more rows could help, and how many.
+        UsageError: no threshold passes; the message has the number of rows that would help, if any.
     """
     candidates = thresholds_of(score, is_right)
     level = (1 - CONFIDENCE) / len(candidates)
-    for each in candidates:
-        if chance_of(each.right, each.decided, target) <= level:
-            return each
-    needed = [_rows_needed(each, target, level) for each in candidates]
+    for candidate in candidates:
+        if chance_of(candidate.right, candidate.decided, target) <= level:
+            return candidate
+    needed = [_rows_needed(candidate, target, level) for candidate in candidates]
     best = candidates[int(np.argmin(needed))]
     rows = quantity(len(score), "evaluation row")
     start = f"--target-accuracy {target:g}: {rows} "
@@ -129,7 +129,7 @@ def choose_threshold(score: np.ndarray, is_right: np.ndarray, target: float) -> 
             f"like these (accuracy {best.accuracy:.4f} from a probability of {best.below:g} on); "
             "give finetune a larger --eval or --eval-fraction and export again, or ask for less"
         )
-    best = max(candidates, key=lambda each: each.accuracy)
+    best = max(candidates, key=lambda candidate: candidate.accuracy)
     raise UsageError(
         f"{start}reach {best.accuracy:.4f} at best (from a probability of {best.below:g} on, "
         f"coverage {best.coverage:.2f}); ask for less, or train a better model"
@@ -137,13 +137,17 @@ def choose_threshold(score: np.ndarray, is_right: np.ndarray, target: float) -> 
 
 
 def _rows_needed(threshold: Threshold, target: float, level: float) -> int:
-    """Return how many rows like these would pass; `_MOST_NEEDED` if none would."""
+    """Return the number of rows like these that would pass, to about 1%; `_MOST_NEEDED` if none do.
+
+    The number is doubled until it passes, and then narrowed down by bisection.
+    """
     if threshold.accuracy <= target:
         return _MOST_NEEDED
     low = threshold.rows
     high = low
     while high < _MOST_NEEDED and not _passes(threshold, high, target, level):
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
         if _passes(threshold, middle, target, level):
@@ -161,13 +165,17 @@ def _passes(threshold: Threshold, rows: int, target: float, level: float) -> boo
 def threshold_section(score: np.ndarray, is_right: np.ndarray) -> PlotSection:
     """Plot accuracy by coverage with intervals, and tabulate both by threshold."""
     thresholds = thresholds_of(score, is_right)
-    intervals = np.array([each.interval for each in thresholds])
+    intervals = np.array([threshold.interval for threshold in thresholds])
+    rows = []
+    for threshold, (low, high) in zip(thresholds, intervals.tolist(), strict=True):
+        measured = (threshold.coverage, threshold.accuracy, low, high)
+        rows.append([f"{threshold.below:.6f}", threshold.decided, *measured])
     return PlotSection(
         title="Accuracy by coverage",
         x_title="coverage",
         y_title="accuracy",
-        x=np.array([each.coverage for each in thresholds]),
-        y=np.array([each.accuracy for each in thresholds]),
+        x=np.array([threshold.coverage for threshold in thresholds]),
+        y=np.array([threshold.accuracy for threshold in thresholds]),
         intervals=intervals,
         table=TableSection(
             title="Thresholds",
@@ -179,10 +187,7 @@ def threshold_section(score: np.ndarray, is_right: np.ndarray) -> PlotSection:
                 ("from", "fraction"),
                 ("to", "fraction"),
             ),
-            rows=[
-                [f"{each.below:.6f}", each.decided, each.coverage, each.accuracy, low, high]
-                for each, (low, high) in zip(thresholds, intervals.tolist(), strict=True)
-            ],
+            rows=rows,
         ),
         note="Rows with a probability of the threshold or higher, and how many of these are "
         "predicted right, with 95% intervals. score --abstain-below takes a threshold; "

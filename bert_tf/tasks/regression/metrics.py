@@ -36,7 +36,8 @@ class RegressionHost(TableHost):
         return {"predicted_value": logits[:, 0]}
 
 
-_SENTINEL = re.compile(r"-1|-?9+")  # what people write for a missing number
+_SENTINEL = re.compile(r"-1|-?9+")  # usual stand-ins for a missing number
+_LEAST_VALUES = 4  # among fewer different numbers, none can be told to be far from the others
 
 
 def missing_number(labels: np.ndarray) -> float | None:
@@ -49,7 +50,7 @@ def missing_number(labels: np.ndarray) -> float | None:
         labels: float [rows].
     """
     values, counts = np.unique(labels, return_counts=True)
-    if len(values) < 4:
+    if len(values) < _LEAST_VALUES:
         return None
     for place, gap, others in (
         (0, values[1] - values[0], values[1:]),
@@ -85,7 +86,7 @@ def regression_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str, flo
     }
 
 
-# Of the largest number: float32, which models compute in, has 7 digits.
+# As a fraction of the largest number: float32, in which models compute, has 7 digits.
 _LEAST_DEVIATION = 1e-5
 
 
@@ -95,12 +96,13 @@ def mean_and_deviation(numbers: np.ndarray, source: str, column: str) -> tuple[f
     Args:
         numbers: float64 [rows].
         source: the file, for messages.
-        column: of the labels, for messages.
+        column: name of the column of labels, for messages.
 
     Raises:
         InputError: all numbers are equal to float32's precision.
     """
-    mean, deviation = float(numbers.mean()), float(numbers.std())
+    mean = float(numbers.mean())
+    deviation = float(numbers.std())
     largest = float(np.abs(numbers).max())
     if not np.ptp(numbers):
         raise InputError(
@@ -121,7 +123,8 @@ def warn_of_one_number(numbers: np.ndarray, source: str, column: str, console: C
     Args:
         numbers: float64 [rows].
         source: the file.
-        column: of the labels.
+        column: name of the column of labels.
+        console: shows the warning.
     """
     if not np.ptp(numbers):
         console.warn(

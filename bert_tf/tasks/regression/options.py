@@ -47,7 +47,7 @@ REGRESSION = TaskDeclaration(
     columns=labeled_texts(
         "a number to predict",
         names=NUMBER_NAMES,
-        fits=lambda each: each.is_quantity,
-        rank=lambda each: -each.distinct,
+        fits=lambda column: column.is_quantity,
+        rank=lambda column: -column.distinct,
     ),
 )

@@ -71,7 +71,7 @@ class RegressionTask(Student):
 
     def usable(self, table: Table, console: Console) -> Table:
         table = reject_other_labels(table, self.label_column)
-        if self.target_scale:  # else they are training rows, which `learn` refuses
+        if self.target_scale:  # not known yet for training rows, which `learn` would refuse
             warn_of_one_number(self.gold(table), table.source, self.label_column, console)
         return table
 

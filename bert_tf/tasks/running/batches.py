@@ -37,7 +37,7 @@ class ForwardPass:
         data: the rows.
         batching: sizes of batches.
         rows: number of rows of the file, for the progress.
-        action: what the progress line says is done.
+        action: name of the work in the line of progress.
     """
 
     def __init__(
@@ -51,8 +51,10 @@ class ForwardPass:
         action: str,
     ):
         self._data = data
-        least = _TOKENS_ON_ACCELERATORS if batching.has_few_shapes else 0
-        budget = max(batching.batch_tokens, least) // data.rows.sequences_per_row
+        tokens = batching.batch_tokens
+        if batching.has_few_shapes:
+            tokens = max(tokens, _TOKENS_ON_ACCELERATORS)
+        budget = tokens // data.rows.sequences_per_row
         self._batching = dataclasses.replace(batching, batch_tokens=budget)
         self._rows = rows
         self._console = console
@@ -121,12 +123,16 @@ class Evaluator:
 
     def run(self) -> TaskResults:
         """Return metrics and predictions, with the mean `loss` if some row has a target."""
-        return self._measured(self._task, *self._forward_all())
+        reduced, loss = self._forward_all()
+        return self._measured(self._task, reduced, loss)
 
     def predict(self) -> dict[str, Any]:
-        return self._task.predict(self._data, self._forward_all()[0])
+        """Return the predictions by output name, [rows] each."""
+        reduced, _ = self._forward_all()
+        return self._task.predict(self._data, reduced)
 
     def fit_and_run(self) -> tuple[Task, TaskResults]:
+        """Fit the task, see `Task.fitted`; return it and the results of `run` with it."""
         reduced, loss = self._forward_all()
         fitted = self._task.fitted(*self._data.averaged(reduced))
         return fitted, self._measured(fitted, reduced, loss)
@@ -144,9 +150,10 @@ class Evaluator:
                 losses[term] = losses.get(term, 0.0) + pair.numpy().astype(np.float64)
             arrays = {name: values.numpy()[: len(chosen)] for name, values in outputs.items()}
             reduced.append(self._task.reduce(self._data, chosen, arrays))
-        has_loss = all(weight for _, weight in losses.values())
-        loss = sum(total / weight for total, weight in losses.values()) if has_loss else None
-        return self._forward.in_row_order(reduced), None if loss is None else float(loss)
+        loss = None
+        if all(weight for _, weight in losses.values()):
+            loss = float(sum(total / weight for total, weight in losses.values()))
+        return self._forward.in_row_order(reduced), loss
 
     def _measured(
         self, task: Task, reduced: dict[str, np.ndarray], loss: float | None
@@ -168,7 +175,7 @@ class Evaluator:
 
 
 class FinetuningInputs:
-    """Training batches of similar lengths, or of any if the loss compares rows.
+    """Training batches of rows of similar lengths, or of any rows if the loss compares them.
 
     The batches of an epoch depend only on the seed and the epoch, so a resumed run can begin at any
     step.
@@ -176,8 +183,8 @@ class FinetuningInputs:
     Args:
         data: the training rows.
         batch_size: rows of a step.
-        row_multiple: batches have a multiple of so many rows (replicas x micro-batches); rows of
-            weight 0 fill up.
+        row_multiple: divisor of the rows of a batch (replicas x micro-batches); rows of weight 0
+            fill a batch up.
         length_multiple: multiples of tokens to pad to, see `Lengths`.
         max_seq_length: tokens of the longest row, [CLS] and [SEP] included.
         pad_id: id of [PAD].
@@ -250,7 +257,8 @@ class FinetuningInputs:
             )
             for chosen in order[skipped:]:
                 yield self._batch(chosen)
-            epoch, skipped = epoch + 1, 0
+            epoch += 1
+            skipped = 0
 
     def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
         length = padded_length(

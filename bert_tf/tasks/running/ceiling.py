@@ -1,10 +1,10 @@
-"""The ceiling of labeled rows: the metric of a perfect model, and what keeps it from being right.
+"""The ceiling of labeled rows: the metric of a perfect model, and the causes of its faults.
 
-Before rows are trained or measured on, the outputs of a perfect model go the way that predictions
-take: reduced, decoded, stored as in predictions.jsonl, read back, measured. If the metric is not
-perfect then, no training makes it so, and the rows or the options are at fault: answers that are
+Before rows are used, the outputs of a perfect model pass all steps of predictions: they are
+reduced, decoded, stored as in predictions.jsonl, read back and measured. If the metric is not
+perfect then, no training can make it so, and the rows or the options are at fault: answers that are
 too long to be predicted, texts with two labels, labels that the file of predictions does not keep.
-See `bert_tf.tasks.base.ceiling` for what a perfect model can know.
+See `bert_tf.tasks.base.ceiling` for the knowledge of a perfect model.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Ceiling:
 
     Attributes:
         source: the file.
-        rows: how many were looked at, of `rows_of_file`.
-        metric: the one of the task's deciding metrics that is lowest.
+        rows: number of measured rows, of `rows_of_file`.
+        metric: the lowest of the task's deciding metrics.
         metrics: all metrics of a perfect model.
-        perfect: what `metric` is if every prediction is right.
-        causes: what keeps the model from that, the largest first.
+        perfect: value of `metric` if every prediction is right.
+        causes: reasons for wrong predictions, those with the largest fraction first.
         example: the place of the first row that is predicted wrong; None without one.
     """
 
@@ -75,7 +75,7 @@ class Ceiling:
 
     @property
     def fraction(self) -> float:
-        """Return the value in parts of the perfect one, at most 1."""
+        """The value as a fraction of the perfect one, at most 1."""
         return min(1.0, self.value / self.perfect)
 
     @property
@@ -83,13 +83,14 @@ class Ceiling:
         return self.fraction >= _PERFECT
 
     def sentence(self, *, is_trained: bool = False) -> str:
-        """Say in one line what the metric can reach, why, and what to do.
+        """Return a line with the highest possible value of the metric, the causes, and advice.
 
         Args:
             is_trained: whether options of the training can no longer change.
         """
-        scale = "" if self.perfect == 1.0 else f" of {self.perfect:g}"
-        shown = f"{self.value:.{2 if self.perfect == 1.0 else 1}f}{scale}"
+        shown = f"{self.value:.2f}"
+        if self.perfect != 1.0:  # such as percentages
+            shown = f"{self.value:.1f} of {self.perfect:g}"
         sample = ""
         if self.rows < self.rows_of_file:
             sample = f" (by {self.rows:,} of {self.rows_of_file:,} rows)"
@@ -110,7 +111,7 @@ class Ceiling:
         return f"{listed}; {again}{first.remedy}"
 
     def report(self, console: Console, least: float, *, is_trained: bool = False) -> None:
-        """Say nothing of a perfect ceiling, a line of ordinary noise, and warn of a low one.
+        """Show a line about ordinary noise, warn of a low ceiling, and refuse one below `least`.
 
         Raises:
             UsageError, InputError: the ceiling is below `least`, a fraction of the perfect metric,
@@ -121,7 +122,7 @@ class Ceiling:
         sentence = self.sentence(is_trained=is_trained)
         if self.fraction < least:
             kind = UsageError if self.causes and self.causes[0].is_setting else InputError
-            raise kind(f"{sentence} (--min-ceiling 0 goes on regardless)")
+            raise kind(f"{sentence} (--min-ceiling 0 continues nevertheless)")
         if self.fraction < _ORDINARY:
             console.warn(sentence)
         else:
@@ -154,8 +155,8 @@ def measure_ceiling(
 ) -> Ceiling | None:
     """Measure a perfect model on labeled rows.
 
-    All rows count for which ones the model reads alike; `Task.ceiling_rows` of them are decoded and
-    measured.
+    All rows are compared to find those that the model reads alike; `Task.ceiling_rows` of them are
+    decoded and measured.
 
     Args:
         task: the task, with labels that are known.
@@ -172,11 +173,13 @@ def measure_ceiling(
     common = with_common_targets(data, row_keys(data))
     count = len(data.source)
     most = min(count, task.ceiling_rows)
-    chosen = np.linspace(0, count - 1, most).astype(np.int64)
-    sample, perfect = data, common
+    sample = data
+    perfect = common
     if most < count:
+        chosen = np.linspace(0, count - 1, most).astype(np.int64)
         rows = task.encode(data.source.selected(chosen, []), tokenizer, training=False)
-        sample, perfect = _targets_of(rows, data, chosen), _targets_of(rows, common, chosen)
+        sample = _targets_of(rows, data, chosen)
+        perfect = _targets_of(rows, common, chosen)
     results = _measured(task, sample, perfect, fits=fits)
     # Rows as a reader of predictions.jsonl gets them, without what JSON does not keep.
     stored = [json.loads(json.dumps(row)) for row in results.predictions]
@@ -185,17 +188,15 @@ def measure_ceiling(
     metrics = {
         name: value if math.isfinite(value) else 0.0 for name, value in results.metrics.items()
     }
-    whole = task.perfect_metric
-    metric = min(
-        (name for name in task.ceiling_metrics if name in metrics), key=lambda name: metrics[name]
-    )
+    measured = [name for name in task.ceiling_metrics if name in metrics]
+    metric = min(measured, key=metrics.__getitem__)
     ceiling = Ceiling(
         source=data.source.source,
         rows=most,
         rows_of_file=count,
         metric=metric,
         metrics=metrics,
-        perfect=whole,
+        perfect=task.perfect_metric,
     )
     if ceiling.is_perfect:
         return ceiling
@@ -206,14 +207,15 @@ def measure_ceiling(
     causes = sorted((cause for cause in causes if cause.count), key=lambda cause: -cause.fraction)
     if not causes and not missed.any():
         # The metric is not defined for such rows, as F1 without entities.
-        return dataclasses.replace(ceiling, metrics={**metrics, metric: whole})
+        return dataclasses.replace(ceiling, metrics={**metrics, metric: task.perfect_metric})
     place = sample.source.place(int(missed.argmax()))
     return dataclasses.replace(ceiling, causes=tuple(causes), example=place)
 
 
 def _targets_of(rows: TaskData, of: TaskData, chosen: np.ndarray) -> TaskData:
     """Give encoded rows the targets of the rows `chosen` in a larger file."""
-    offsets, bounds = row_offsets(of), token_bounds(of)
+    offsets = row_offsets(of)
+    bounds = token_bounds(of)
     places = flat_ranges(offsets[chosen], np.diff(offsets)[chosen])
     tokens = flat_ranges(bounds[chosen], np.diff(bounds)[chosen])
     return dataclasses.replace(
@@ -224,13 +226,13 @@ def _targets_of(rows: TaskData, of: TaskData, chosen: np.ndarray) -> TaskData:
 
 
 def _measured(task: Task, data: TaskData, perfect: TaskData, *, fits: bool) -> TaskResults:
-    """Send a perfect model's outputs through all that predictions go through."""
+    """Apply all steps of predictions to a perfect model's outputs, and measure the result."""
     outputs = task.gold_outputs(perfect)
     parts: list[dict[str, np.ndarray]] = []
     for begin in range(0, len(data.rows), _BATCH_ROWS):
         chosen = np.arange(begin, min(begin + _BATCH_ROWS, len(data.rows)))
         parts.append(task.reduce(data, chosen, outputs(chosen)))
-    reduced = {name: np.concatenate([each[name] for each in parts]) for name in parts[0]}
+    reduced = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     averaged = data.averaged(reduced)
     if fits:
         task = task.fitted(*averaged)
@@ -242,7 +244,7 @@ def _measured(task: Task, data: TaskData, perfect: TaskData, *, fits: bool) -> T
 def stored_columns(
     fields: Sequence[PredictionField], predicted: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return predicted columns as they are after predictions.jsonl was written and read."""
+    """Return predicted columns after a round trip through predictions.jsonl."""
     cells = json.loads(json.dumps(prediction_rows(fields, predicted), ensure_ascii=False))
     columns = dict(predicted)
     for field in fields:
@@ -256,7 +258,7 @@ def stored_columns(
 def _causes_of_reading(
     task: Task, data: TaskData, common: TaskData, tokenizer: WordPieceTokenizer
 ) -> Iterator[Cause]:
-    """Yield why rows have other targets than the rows that the model reads alike.
+    """Yield the reasons why rows that the model reads alike have different targets.
 
     Each row counts once, by the first cause that applies: the model knows none of its tokens, the
     file has its texts with another label, it was cut, or the tokenizer drops what tells it apart.
@@ -308,7 +310,7 @@ def _causes_of_reading(
 def _text_keys(task: Task, data: TaskData) -> np.ndarray:
     """Return a hash of the texts of each row of the file, int64 [rows].
 
-    Texts count in their order or in any, as the sequences do in `row_keys`.
+    The order of texts matters if that of sequences matters in `row_keys`.
     """
     # If rows have several pairs, the texts of the first ones come before all others.
     columns = [column[: len(data.source)] for column in task.texts(data.source).values()]
@@ -321,7 +323,7 @@ def _text_keys(task: Task, data: TaskData) -> np.ndarray:
 
 
 def _count(holds: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Count the tokens of each row for which something holds.
+    """Count the true values in the tokens of each row.
 
     Args:
         holds: bool [tokens].

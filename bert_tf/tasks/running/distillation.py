@@ -43,7 +43,7 @@ class SoftLabels:
 
     Attributes:
         teaching: the teacher and the weight of its loss.
-        folder: where the logits are kept.
+        folder: folder that keeps the logits.
         policy: Keras dtype policy that the teacher computes in.
         writes: False for workers other than the chief.
     """
@@ -104,7 +104,8 @@ class SoftLabels:
         Returns:
             float32 [texts, logits], in the order of the teacher's logits.
         """
-        kept, note = self.folder / "logits.safetensors", self.folder / "logits.json"
+        kept = self.folder / "logits.safetensors"
+        note = self.folder / "logits.json"
         key = _key_of(directory.path, texts, self.policy)
         if finished_sha256(note, kept, made_from=key) is not None:
             return load_file(kept)["logits"]
@@ -156,7 +157,7 @@ class DistillationLoss(FinetuningLoss):
     """The loss of the labels and the distance to the teacher, weighted (Hinton et al. 2015).
 
     Each is a mean over its rows: of the labels over labeled rows, of the teacher over all. Their
-    sum is the `loss`; both are logged as they are added up.
+    weighted sum is the `loss`; both weighted terms are logged.
 
     Args:
         task: the student.
@@ -199,7 +200,8 @@ def _teacher_task(directory: ModelDirectory, task: Student, path: str) -> Studen
     Raises:
         UsageError: it is another task, or takes other inputs.
     """
-    name, other = task.declaration.name, declared_task(directory.task, path).name
+    name = task.declaration.name
+    other = declared_task(directory.task, path).name
     if other != name:
         raise UsageError(
             f"--teacher {path}: was fine-tuned for {other}; a teacher for {name} must be too"
@@ -216,7 +218,7 @@ def _teacher_task(directory: ModelDirectory, task: Student, path: str) -> Studen
 def _followed_by(
     train: TaskData, task: Student, unlabeled: Table, tokenizer: WordPieceTokenizer
 ) -> TaskData:
-    """Append the rows without labels, whose targets and weights are 0."""
+    """Append the rows without labels, with targets and weights of 0."""
     added = task.model_input(tokenizer, task.texts(unlabeled))
     owners = train.owners
     if owners is not None and added.owners is not None:

@@ -13,8 +13,8 @@ from bert_tf.tasks.running.recipe import ENOUGH_STEPS
 if TYPE_CHECKING:
     from bert_tf.tasks.running.finetuning import FinetuningResult
 
-_NEARLY = 0.97  # of the loss without texts: what is left is noise, or far from useful
-_LEAST_EVALUATIONS = 3  # without improvement, before anyone speaks of it
+_NEARLY = 0.97  # of the loss without texts; a smaller gain is noise, or far from useful
+_LEAST_EVALUATIONS = 3  # without improvement, before it is reported
 _LONG = 0.5  # fraction of a run's epochs
 
 
@@ -23,10 +23,11 @@ class Comparison:
     """A model beside the best prediction that ignores the texts.
 
     Attributes:
-        metric: that chose the model.
-        value, error: of the model, with its standard error if that is known.
+        metric: the metric that chose the model.
+        value: the model's value.
+        error: its standard error; None if it is not known.
         baseline: value of the prediction that ignores the texts.
-        prediction: what that predicts, to follow "is no better than".
+        prediction: description of that, to follow "is no better than".
     """
 
     metric: str
@@ -37,11 +38,11 @@ class Comparison:
 
     @property
     def is_better(self) -> bool:
-        """Return whether the model is better by more than a standard error."""
+        """Whether the model is better by more than a standard error."""
         return self.value - (self.error or 0.0) > self.baseline
 
     def doubt(self, *, rows: int, steps: int) -> str:
-        """Say that the model is of no use, and what to try."""
+        """Return a warning that the model is of no use, with advice."""
         decimals = 1 if self.baseline > 1 else 3  # percentages or fractions
         more = ""
         if steps < ENOUGH_STEPS:
@@ -107,15 +108,15 @@ def _is_below_chance(measured: Mapping[str, float] | None, data: TaskData | None
 
 
 def not_improved(metric: str, *, improved_epoch: float, epochs: float) -> str | None:
-    """Say since when a run has not improved, if that is half of it or longer.
+    """Report that a run has not improved for half of its epochs or longer.
 
     Args:
-        metric: that chooses the best model.
-        improved_epoch: of the last improvement.
-        epochs: that were made.
+        metric: the metric that chooses the best model.
+        improved_epoch: epoch of the last improvement.
+        epochs: epochs so far.
 
     Returns:
-        A sentence, or None.
+        A sentence; None if the run has improved.
     """
     since = epochs - improved_epoch
     if since < _LEAST_EVALUATIONS or since < _LONG * epochs:

@@ -65,7 +65,7 @@ def evaluate(
         check: may reject rows.
 
     Returns:
-        The task, the rows, and what was measured on them.
+        The task, the rows, and the results on them.
 
     Raises:
         InputError: no row can be used, or the rows keep a perfect model below `min_ceiling`.
@@ -112,7 +112,7 @@ def _checked_ceiling(
     tokenizer: WordPieceTokenizer,
     console: Console,
 ) -> Ceiling | None:
-    """Measure what a perfect model could reach, and refuse rows on which that is too little."""
+    """Measure the ceiling of rows, and refuse them if it is too low."""
     ceiling = measure_ceiling(task, data, tokenizer, fits=False)
     if ceiling is not None:
         ceiling.report(console, config.min_ceiling, is_trained=True)
@@ -166,8 +166,8 @@ def write_profile(
         path: the run.
         task: the task, as fitted.
         read: its rows.
-        results: of the best model on evaluation rows; None without any.
-        tokenizer: the model's.
+        results: results of the best model on evaluation rows; None without any.
+        tokenizer: tokenizer of the model.
     """
     evaluated = None
     if results is not None and read.evaluation is not None:
@@ -207,12 +207,12 @@ class EpochEvaluation:
 
     Args:
         config: options of `finetune`.
-        model: the one that is trained.
-        task: that was learned from the training rows.
-        init: what the model started from, for its vocabulary.
+        model: the model in training.
+        task: the task, as learned from the training rows.
+        init: the model at the start, for its vocabulary.
         evaluator: None without evaluation rows; the last model is the best then.
-        strategy: of whose workers only the chief writes files; what it measures is compared.
-        restore: puts back the parts that the model was built without.
+        strategy: its chief writes all files, and its metrics count on all workers.
+        restore: adds the parts that the model was built without.
     """
 
     def __init__(
@@ -247,8 +247,8 @@ class EpochEvaluation:
         """Evaluate after an epoch, and keep the model if it is the best so far.
 
         Args:
-            step: of the training.
-            notes: of the checkpoint, for the measures of the best model.
+            step: step of the training.
+            notes: notes of the checkpoint, which keep the measures of the best model.
 
         Returns:
             The metrics, on all workers those of the chief; none without evaluation rows.
@@ -270,12 +270,12 @@ class DoubtedRow:
     """A row whose label is likely wrong, by models that have not seen the row.
 
     Attributes:
-        line: where it starts in the file, counted from 1.
+        line: line of the file where it starts, from 1.
         row, id: see `Place`.
         label: its own label.
-        label_probability: what the models give its own label, 0 to 1.
-        suggested_label: the label that the models find most likely.
-        suggested_probability: what the models give that label, 0 to 1.
+        label_probability: probability of its own label, 0 to 1.
+        suggested_label: the label with the highest probability.
+        suggested_probability: probability of that label, 0 to 1.
         texts: by input name.
     """
 
@@ -296,9 +296,10 @@ class LabelErrors:
     Attributes:
         source: all rows.
         inputs: names of the texts.
-        doubted: rows, the most doubtful first.
-        unchecked: usable rows whose label no model could learn, since no other row has it.
-        results: of the checked rows, each by a model that has not seen it.
+        doubted: the doubtful rows, the least likely labels first.
+        unchecked: number of usable rows whose label no model could learn, since no other row has
+            it.
+        results: results on the checked rows, each predicted by a model that has not seen it.
     """
 
     source: FileRows

@@ -1,4 +1,4 @@
-"""Fine-tuning of any task: data, model, loop, evaluation after every epoch, the best model kept."""
+"""Fine-tuning of any task: data, model, loop, evaluation after every epoch, and the best model."""
 
 from __future__ import annotations
 
@@ -60,8 +60,9 @@ class FinetuningResult(FinetuningRows):
 
     Attributes:
         best: step and metrics of the model in `best/`; without evaluation only the last step.
-        improved_epoch: of the last evaluation with a better metric, or a lower loss that counts.
-        epochs: passes over the training rows that were made.
+        improved_epoch: epoch of the last evaluation with a better metric, or a lower loss that
+            counts.
+        epochs: passes over the training rows so far.
         results: see `evaluation.measure_best`; None without evaluation rows, and in workers other
             than the chief.
     """
@@ -196,7 +197,7 @@ def _finish(
     writes: bool,
     console: Console,
 ) -> FinetuningResult:
-    """Measure the best model, and keep what is known of its rows.
+    """Measure the best model, and write the profile of its rows.
 
     Args:
         config: options of `finetune`.
@@ -259,7 +260,7 @@ def build_model(
         config: options of `finetune`.
         init: the model to start from.
         policy: dtype policy of Keras.
-        strategy: in whose scope the variables are made.
+        strategy: the variables are made in its scope.
     """
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
@@ -267,8 +268,8 @@ def build_model(
         model.build_weights()
         fresh = load_weights(model, init)
     if config.freeze_layers:
-        model.encoder.freeze(config.freeze_layers)
         number = config.freeze_layers
+        model.encoder.freeze(number)
         layers = "the first layer" if number == 1 else f"the first {number} layers"
         console.info(f"not trained: the embeddings and {layers}")
     if fresh:
@@ -291,7 +292,7 @@ def make_inputs(
         config: options of `finetune`.
         data: the training rows.
         parts: devices or cores that share a micro-batch.
-        precision: decides which lengths rows are padded to.
+        precision: decides to which lengths rows are padded.
         pad_id: id of [PAD].
     """
     return FinetuningInputs(
@@ -365,7 +366,7 @@ def _loop_settings(
 
 
 def batch_rows(config: FinetuneConfig) -> list[BatchRows]:
-    """Return how to compute a batch in parts; none if the loss needs it whole.
+    """Return the sizes of a batch and its parts; [] if the loss needs the batch as a whole.
 
     Before the rows are read, a batch size that is not given counts as the largest one that the
     recipe chooses.
@@ -382,15 +383,14 @@ def _total_steps(config: FinetuneConfig, inputs: FinetuningInputs) -> int:
 
 
 def length_multiple(precision: PrecisionPolicy) -> Lengths:
-    """Return which lengths to pad to, so that XLA compiles few."""
+    """Return the lengths to pad to: few for XLA, which compiles each one."""
     if not precision.use_xla:
         return _LENGTH_MULTIPLE_OF_TENSOR_CORES if has_accelerator() else 1
     return COMPILED_LENGTHS
 
 
-# Steps that are too few to learn from, and those that the warning proposes instead.
-_FEW = 20
-_ENOUGH = 100
+_FEW = 20  # steps; fewer are too few to learn from
+_ENOUGH = 100  # steps that the warning proposes
 
 
 def too_few_steps(config: FinetuneConfig, inputs: FinetuningInputs, rows: int) -> Iterator[str]:

@@ -40,8 +40,8 @@ class FinetuningRows:
     Attributes:
         evaluation: None without evaluation.
         held_out: whether the evaluation rows were held out of the training file.
-        unlabeled: rows that are learned only from a teacher.
-        ceilings: of `train` and `evaluation`, as `by_name`.
+        unlabeled: rows to learn only from a teacher; None for none.
+        ceilings: ceilings of the rows, by the keys of `by_name`.
     """
 
     train: TaskData
@@ -52,6 +52,7 @@ class FinetuningRows:
 
     @property
     def by_name(self) -> dict[str, TaskData]:
+        """The rows that there are, as `training` and `evaluation`."""
         named = {"training": self.train, "evaluation": self.evaluation}
         return {name: data for name, data in named.items() if data is not None}
 
@@ -130,7 +131,7 @@ def read_rows(
 
 
 def spread_rows(source: Rows, most: int) -> Rows:
-    """Return at most so many rows of a file, spread evenly over it, without its rejects."""
+    """Return at most `most` rows of a file, spread evenly over it, without its rejects."""
     if len(source) <= most:
         return source
     return source.selected(np.linspace(0, len(source) - 1, most).astype(np.int64), [])
@@ -155,10 +156,12 @@ def repeated_texts(task: Task, source: FileRows) -> tuple[int, list[int]]:
 
 
 def _keys(task: Task, source: FileRows, form: Callable[[Any], str] = str) -> list[int]:
-    """Return a hash of the texts of each row; of rows with several pairs, of each pair.
+    """Return a hash of the texts of each row, or of each pair if rows have several.
 
     Args:
-        form: of a text before it is hashed.
+        task: the task.
+        source: the rows.
+        form: returns the form of a text to hash.
     """
     texts = task.texts(source).values()
     return [hash(tuple(map(form, row))) for row in zip(*texts, strict=True)]
@@ -187,8 +190,7 @@ def _warn_of_leaks(task: Task, train: FileRows, evaluation: FileRows, console: C
         console.warn(
             f"{evaluation.source}: {len(leaked):,} of {quantity(len(evaluation), 'row')} repeat "
             f"the texts of a row of {train.source}, up to case and spacing, the first at line "
-            f"{evaluation.place(leaked[0])}, so metrics are too optimistic; remove them from one "
-            "file"
+            f"{evaluation.place(leaked[0])}, so metrics are too high; remove them from one file"
         )
 
 
@@ -272,11 +274,12 @@ def _log_rows(console: Console, read: FinetuningRows, remedy: str) -> None:
         Truncation.of(data).log(console, data.source.source, remedy)
     console.info(*read.train.notes)  # those of evaluation rows are in its results
     if read.held_out and read.evaluation is not None:
-        held_out, rows = len(read.evaluation.source), len(read.train.source)
+        held_out = len(read.evaluation.source)
+        rows = len(read.train.source) + held_out
         console.info(
-            f"no --eval: {held_out:,} of {quantity(held_out + rows, 'row')} "
-            f"({held_out / (held_out + rows):.1%}) are held out for evaluation, chosen by a hash "
-            "of their texts (--eval-fraction 0 trains on all of them)"
+            f"no --eval: {held_out:,} of {quantity(rows, 'row')} ({held_out / rows:.1%}) are held "
+            "out for evaluation, chosen by a hash of their texts (--eval-fraction 0 trains on all "
+            "of them)"
         )
 
 
@@ -285,7 +288,10 @@ class Truncation:
     """Rows of a file that lose tokens.
 
     Attributes:
-        tokens: of all sequences before the cut.
+        rows: number of rows of the file.
+        rows_cut: number of rows that lose tokens.
+        tokens: tokens of all sequences before the cut.
+        tokens_lost: tokens that are cut off.
     """
 
     rows: int

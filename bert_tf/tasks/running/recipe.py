@@ -1,4 +1,4 @@
-"""How long and how fast to fine-tune, by the number of rows and the model.
+"""The recipe of a fine-tuning: epochs, batch size and learning rate for the rows and the model.
 
 A pretrained encoder needs some 300 updates before a new head beats the most frequent label, however
 few the rows are (Mosbach et al. 2021, "On the Stability of Fine-tuning BERT"; Zhang et al. 2021,
@@ -26,14 +26,14 @@ FEW_ROWS = 4000
 """Training rows from which `finetune` keeps its fixed defaults, whose 3 epochs of batches of 32
 make 375 steps of so many rows: as many as few rows get."""
 ENOUGH_STEPS = 300
-# By width: the rates that Turc et al. (2019) and Devlin et al. (2019) chose among for such sizes.
+# Largest width, and one of the rates that Turc et al. and Devlin et al. (both 2019) tried for it.
 _RATES = ((256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))
 _LONG = 256  # tokens from which the smaller batch saves memory
 _SMALL_BATCH = 16
 _BATCH = 32
 _EPOCHS = 3
 _MOST_EPOCHS = 20
-# A loss on held-out rows that doubles is that of a model that has begun to learn its rows by heart.
+# A loss on held-out rows that doubles shows that the model has begun to learn its rows by heart.
 _DOUBLED = 2.0
 
 
@@ -43,7 +43,7 @@ class ChosenRecipe:
 
     Attributes:
         early_stop_loss: see the key of `finetune`.
-        sequences: of one epoch.
+        sequences: number of sequences in one epoch.
     """
 
     batch_size: int
@@ -113,14 +113,15 @@ def with_recipe(
     max_seq_length: int,
     console: Console,
 ) -> FinetuneConfig:
-    """Return a config in which all keys that may be chosen have a value, and print it with why.
+    """Return a config with values for all keys that the job may choose; print these and the reason.
 
     Args:
         config: options of `finetune`; None marks keys to choose.
         model: sizes of the encoder.
-        rows: of the run. Rows without labels count, too; without rows to evaluate on nothing stops
-            early.
-        max_seq_length: tokens of the task.
+        rows: rows of the run. Rows without labels count, too; without rows to evaluate on, nothing
+            stops early.
+        max_seq_length: most tokens of a sequence.
+        console: shows the choice.
     """
     former = former_defaults(config)
     values = {key: getattr(config, key) for key in former}
@@ -148,7 +149,7 @@ def with_recipe(
 
 
 def _line(recipe: ChosenRecipe, rows: int, chosen_by_user: Mapping[str, Any]) -> str:
-    """Report which values were chosen for so many rows, which were given, and why."""
+    """Return a line with the values for a number of rows, the given ones marked, and the reason."""
 
     def noted(key: str, text: str) -> str:
         return f"{text} (given)" if key in chosen_by_user else text

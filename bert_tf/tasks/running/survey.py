@@ -44,13 +44,15 @@ class RowSurvey:
     """The content of a file of labeled rows.
 
     Attributes:
-        rows: number of usable ones.
-        duplicates: rows whose texts occur in an earlier row.
-        conflicting: texts that have several labels.
+        rows: number of usable rows.
+        rejects: the other rows.
+        duplicates: number of rows whose texts occur in an earlier row.
+        conflicting: number of texts that have several labels.
         details: lines of the task about its rows.
         lengths: int64 [sequences], of a sample, [CLS] and [SEP] included.
         in_windows: whether a row may have several sequences.
-        cut: the loss by the model's longest sequence, in words; None without any.
+        sequences_per_row: mean number of sequences of a row.
+        cut: a sentence about tokens that are cut off; None without any.
     """
 
     rows: int
@@ -113,8 +115,8 @@ class Surveyor:
 
         Args:
             config: complete, with all columns and the recipe.
-            seconds: how long to measure, at least two steps; building the step comes on top.
-            console: receives what a perfect model could reach.
+            seconds: time to measure, at least two steps; building the step takes more time.
+            console: shows the ceiling of the rows.
 
         Raises:
             UsageError, InputError: see `Ceiling.report`.

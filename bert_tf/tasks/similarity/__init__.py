@@ -1,1 +1,1 @@
-"""Vectors of texts, trained so that those of similar texts are near each other."""
+"""Vectors of texts, trained to be near each other for similar texts."""

@@ -1,10 +1,10 @@
-"""Vectors of a perfect model, and what keeps even these from a perfect measure.
+"""Vectors of a perfect model, and the reasons why even these have no perfect measure.
 
-Scored pairs get the cosine that is a linear function of their score. Anchors of pairs and triplets
-get a vector that is nearest to their positives. Equal vectors of texts that the model reads alike
-are what remains: of a pair their cosine is 1; of candidates none is nearer than the other. A text
-that is an anchor and a candidate may have two vectors here, so the ceiling of chains of pairs is
-somewhat too high. See `bert_tf.tasks.running.ceiling`.
+The cosine of scored pairs is a linear function of their score. Anchors of pairs and triplets get a
+vector that is nearest to their positives. Faults remain only where the model reads texts alike,
+because these have equal vectors: the cosine of such a pair is 1, and of such candidates none is
+nearer than the other. A text that is an anchor and a candidate may have two vectors here, so the
+ceiling of chains of pairs is somewhat too high. See `bert_tf.tasks.running.ceiling`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from bert_tf.tasks.base.ceiling import Cause, lost_tokens, sequence_keys
 if TYPE_CHECKING:
     from bert_tf.tasks.base.task_data import TaskData
 
+_LEAST_SPREAD = 1e-30  # avoids 0/0 for scores that are all equal
 # Similarities of an anchor, before its norm: to itself, its most frequent positive, its others.
 _OWN = 2.0
 _FIRST = 1.0
@@ -33,7 +34,8 @@ def scored_vectors(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarra
         score, scaled to -1 to 1.
     """
     scores = data.targets["score"].astype(np.float64)
-    cosines = 2 * (scores - scores.min()) / max(float(np.ptp(scores)), 1e-30) - 1
+    spread = max(float(np.ptp(scores)), _LEAST_SPREAD)
+    cosines = 2 * (scores - scores.min()) / spread - 1
     first, second = _text_keys(data).T
     cosines = np.where(first == second, 1.0, cosines)
     vectors = np.zeros((len(scores), 2, 2), np.float32)
@@ -46,9 +48,9 @@ def scored_vectors(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarra
 def matched_vectors(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
     """Return a function from pairs or triplets, int [n], to a perfect model's vectors.
 
-    Each candidate has a dimension of its own. An anchor has the one of its most frequent positive,
-    less of its other ones, and minus those of its negatives. It is nearest to itself if it is a
-    candidate, too, as every model finds.
+    Each candidate has a dimension of its own. An anchor points along that of its most frequent
+    positive, less along those of its other positives, and against those of its negatives. An anchor
+    that is also a candidate is nearest to itself, as for every model.
 
     Returns:
         A function to `embeddings`, float32 [n, texts, candidates].
@@ -78,7 +80,7 @@ def matched_vectors(data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarr
 
 
 def score_causes(data: TaskData, flag: str) -> Iterator[Cause]:
-    """Yield why scored pairs do not have the cosine of their score.
+    """Yield the reasons why scored pairs do not have the cosine of their score.
 
     Args:
         data: the pairs.
@@ -102,12 +104,12 @@ def score_causes(data: TaskData, flag: str) -> Iterator[Cause]:
 
 
 def match_causes(data: TaskData, text_ids: np.ndarray, flag: str) -> Iterator[Cause]:
-    """Yield why positives are not the nearest candidates; each row counts by the first cause.
+    """Yield the reasons why positives are not the nearest candidates, one for each row.
 
     Args:
         data: the rows.
         text_ids: int [rows, texts], equal for equal texts.
-        flag: the option that cuts texts.
+        flag: the option that cuts texts, with its value.
     """
     keys = _text_keys(data)
     is_cut = lost_tokens(data) > 0
@@ -139,7 +141,7 @@ def match_causes(data: TaskData, text_ids: np.ndarray, flag: str) -> Iterator[Ca
 
 
 def _text_keys(data: TaskData) -> np.ndarray:
-    """Return a hash of what the model reads of each text, uint64 [rows, texts]."""
+    """Return a hash of the model's input for each text, uint64 [rows, texts]."""
     return sequence_keys(data.rows).reshape(len(data.rows), -1)
 
 

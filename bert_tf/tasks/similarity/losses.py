@@ -8,7 +8,7 @@ from bert_tf.layers.pooling import unit_vectors
 from bert_tf.serving.graphs.similarity import cosines
 from bert_tf.tasks.similarity.options import COSINE
 
-_NO_CANDIDATE = -1e9
+_NO_CANDIDATE = -1e9  # a logit whose probability is 0
 _SMALLEST_SQUARE = 1e-24  # below it a distance has no gradient
 
 
@@ -33,7 +33,8 @@ def ranking_logits(
     unit = unit_vectors(embeddings)
     candidates = tf.reshape(tf.transpose(unit[:, 1:], [1, 0, 2]), [-1, unit.shape[-1]])
     scores = tf.matmul(unit[:, 0], candidates, transpose_b=True) * scale
-    anchors, positives = text_ids[:, 0], text_ids[:, 1]
+    anchors = text_ids[:, 0]
+    positives = text_ids[:, 1]
     ids = tf.reshape(tf.transpose(text_ids[:, 1:]), [-1])
     is_there = tf.tile(is_row, [tf.shape(text_ids)[1] - 1])
     same_anchor = (anchors[:, None] == anchors[None]) & is_row[None]
@@ -43,13 +44,14 @@ def ranking_logits(
     # A candidate is repeated if an earlier one, below the diagonal, has the same text.
     same = tf.cast((ids[:, None] == ids[None]) & is_there[None], tf.float32)
     is_repeated = tf.reduce_sum(tf.linalg.band_part(same, -1, 0), axis=1) > 1
-    is_negative = (is_there & ~is_repeated)[None] & ~matches & (anchors[:, None] != ids[None])
+    is_candidate = (is_there & ~is_repeated)[None]
+    is_negative = is_candidate & ~matches & (anchors[:, None] != ids[None])
     is_own = tf.range(tf.shape(ids)[0])[None] == tf.range(tf.shape(anchors)[0])[:, None]
     return tf.where(is_own | is_negative, scores, _NO_CANDIDATE)
 
 
 def triplet_distances(embeddings: tf.Tensor, distance: str) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return distances of positive and of negative from the anchor, float32 [rows] each.
+    """Return the distances of the positive and the negative from the anchor, float32 [rows] each.
 
     Args:
         embeddings: float32 [rows, 3, hidden]: anchor, positive and negative.

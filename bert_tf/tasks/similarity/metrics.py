@@ -1,7 +1,7 @@
 """Vectors of texts in NumPy, and their measures on labeled rows.
 
-Measures are as the evaluators of sentence-transformers define them. Each has the loss of all rows
-as one batch, without code of the training losses.
+The evaluators of sentence-transformers define the measures. The loss of all rows as one batch is
+measured, too, without code of the training losses.
 """
 
 from __future__ import annotations
@@ -121,19 +121,19 @@ def normalized(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.maximum(norms, _SMALLEST_NORM)
 
 
-_TOP = 10
+_TOP = 10  # results of a search that count
 _BLOCK_SCORES = 1 << 24  # similarities that are held at once
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Retrieval:
-    """How well anchors find their positives among all positives and negatives.
+    """The success of anchors in finding their positives among all positives and negatives.
 
     Attributes:
         metrics: `mrr@10`, `recall@1`, `recall@10`: means over distinct anchors
             (`InformationRetrievalEvaluator`).
         errors: standard errors of these, which count anchors as independent.
-        ranks: int64 [rows], of each row's positive, after texts as similar to the anchor.
+        ranks: int64 [rows], rank of each row's positive, behind texts of equal similarity.
         losses: float64 [rows], cross-entropy of the positive among texts that do not match.
     """
 
@@ -179,13 +179,13 @@ def retrieval(embeddings: np.ndarray, text_ids: np.ndarray, *, scale: float) -> 
     for begin in range(0, len(anchors), block):
         scores = (anchors[begin : begin + block] @ documents.T).astype(np.float64)
         chosen = slice(*np.searchsorted(matches[:, 0], [begin, begin + block]))
-        rows, columns = matches[chosen, 0] - begin, matches[chosen, 1]
+        rows = matches[chosen, 0] - begin
+        columns = matches[chosen, 1]
         right = scores[rows, columns]
         ranks[chosen] = [
             np.count_nonzero(scores[row] >= score) for row, score in zip(rows, right, strict=True)
         ]
-        # What is left are texts that do not match: no positive of the anchor, nor the anchor
-        # itself.
+        # Leave only texts that do not match: neither a positive of the anchor nor itself.
         scores[rows, columns] = -np.inf
         own = own_document[begin : begin + block]
         scores[np.flatnonzero(own >= 0), own[own >= 0]] = -np.inf
@@ -218,8 +218,8 @@ def score_metrics(scores: np.ndarray, similarities: np.ndarray) -> dict[str, flo
 def cosent(scores: np.ndarray, similarities: np.ndarray, *, scale: float) -> float:
     """Compute the CoSENT loss of all rows as one batch, in n log n steps; see `cosent_loss`.
 
-    With rows in the order of their scores, those with a higher score are the rest from some place
-    on, so one running sum from the end has the inner sums of all rows.
+    In the order of their scores, the rows with a higher score than a row are the last ones from
+    some place on. So a running sum from the end contains the inner sums of all rows.
 
     Args:
         scores: float64 [rows].
@@ -296,7 +296,8 @@ def matched_results(
     rows = prediction_rows(SIMILARITY.predictions, pairs)
     named = source.place_columns
     # Anchors and positives of several rows are named by the line of their first.
-    anchors, positives = (_first_lines(source.lines, text_ids[:, place]) for place in (0, 1))
+    anchors = _first_lines(source.lines, text_ids[:, 0])
+    positives = _first_lines(source.lines, text_ids[:, 1])
     for row, rank, anchor, positive in zip(
         rows, retrieved.ranks.tolist(), anchors, positives, strict=True
     ):

@@ -35,12 +35,32 @@ SCORE_METRICS = ("spearman", "pearson")
 _COLUMNS = {RANKING: ("anchor", "positive"), TRIPLET: ("anchor", "positive")}
 _SCORED_COLUMNS = ("text", "text_pair")
 _FIRST = (
-    *("anchor", "query", "question", "text", "sentence1", "premise", "question1", "text_a"),
-    *("text1", "sentence_a", "#1 string"),
+    "anchor",
+    "query",
+    "question",
+    "text",
+    "sentence1",
+    "premise",
+    "question1",
+    "text_a",
+    "text1",
+    "sentence_a",
+    "#1 string",
 )
 _SECOND = (
-    *("positive", "pos", "passage", "answer", "document", "text_pair", "sentence2", "hypothesis"),
-    *("question2", "text_b", "text2", "sentence_b", "#2 string"),
+    "positive",
+    "pos",
+    "passage",
+    "answer",
+    "document",
+    "text_pair",
+    "sentence2",
+    "hypothesis",
+    "question2",
+    "text_b",
+    "text2",
+    "sentence_b",
+    "#2 string",
 )
 _NEGATIVE = ("negative", "neg", "hard_negative")
 _SCORE = ("score", "similarity", "label", "similarity_score")
@@ -112,7 +132,7 @@ class SimilarityConfig(FinetuneConfig):
 
     @property
     def own_metrics(self) -> tuple[str, ...]:
-        """Return the metrics of rows of this kind, the deciding one first."""
+        """The metrics of rows of this kind, the deciding one first."""
         if self.loss == COSENT:
             return SCORE_METRICS
         return TRIPLET_METRICS if self.negative_columns else RETRIEVAL_METRICS
@@ -186,7 +206,7 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
         score = table.find(
             "label_column",
             names=_SCORE,
-            fits=lambda each: each.is_quantity,
+            fits=lambda column: column.is_quantity,
             taken=(first, second),
         )
     if score == "label" and first.lower() == "premise" and "label_column" not in table.chosen:

@@ -1,4 +1,4 @@
-"""The sections of a page on pairs of texts: how near they are, where that is wrong, and how far."""
+"""The sections of a page on pairs of texts: their similarities, and the worst errors of these."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bert_tf.tasks.base.prediction_rows import TaskResults
     from bert_tf.tasks.similarity.task import SimilarityTask
 
-# Pairs whose places differ by less than a tenth of the rows are in order for most uses.
+# Share of the rows; pairs whose places differ by less are in order for most uses.
 _LEAST_WRONG = 0.1
 _RANKS = {1: "1", 3: "2 to 3", 10: "4 to 10", 100: "11 to 100"}
 _FARTHER = "farther"
@@ -61,7 +61,8 @@ def _scored(
         note=f"{tally}Only the order counts for spearman, not the scale of the scores.",
     )
     yield histogram("Cosines", "cosine", "pairs", cosines)
-    by_score, by_cosine = map(_places, (scores, cosines))
+    by_score = _places(scores)
+    by_cosine = _places(cosines)
     moved = by_cosine - by_score
     measures: dict[str, tuple[CellKind, np.ndarray]] = {
         "mean cosine": ("number", cosines),
@@ -96,9 +97,9 @@ def _scored(
 
 
 def _places(values: np.ndarray) -> np.ndarray:
-    """Return the place of each value in their order, from 0 to 1; equal ones share theirs.
+    """Return the place of each value in their order, float64, from 0 to 1; equal ones share theirs.
 
-    The order is what `spearman` compares.
+    The metric `spearman` compares these orders.
     """
     from scipy.stats import rankdata  # only where numbers are measured
 
@@ -174,8 +175,8 @@ def _lost_matches(
     names = task.columns.texts
     anchors, *others = (source.columns[name] for name in names)
     texts = [text for column in others for text in column]
-    first, second = (np.asarray(predicted[name]) for name in (EMBEDDING, PAIR_EMBEDDING))
-    unit = normalized(second)
+    first = np.asarray(predicted[EMBEDDING])
+    unit = normalized(np.asarray(predicted[PAIR_EMBEDDING]))
     matches: dict[str, set[str]] = {}
     for anchor, positive in zip(anchors, others[0], strict=True):
         matches.setdefault(anchor, {anchor}).add(positive)

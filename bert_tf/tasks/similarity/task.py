@@ -71,6 +71,7 @@ _POOLED = {
     "cls": "the vector of [CLS]",
     "max": "the maximum of each dimension",
 }
+_CEILING_TEXTS = 2000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -198,7 +199,8 @@ class SimilarityTask(Task):
         }
 
     def read_values(self, source: Table) -> ReadValues:
-        texts, label = self.columns.texts, self.label_column
+        texts = self.columns.texts
+        label = self.label_column
         return ReadValues(
             source=source.source,
             lines=source.lines,
@@ -250,11 +252,12 @@ class SimilarityTask(Task):
         return {"embeddings": model(batch, training=training, dropout_key=dropout_key)}
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Sum losses, and count how many positives are the nearest of all candidates.
+        """Sum losses, and count the positives that are the nearest of all candidates.
 
         Losses that compare rows see only a batch; `measure` gives that of all rows.
         """
-        embeddings, weights = outputs["embeddings"], batch[ROW_WEIGHTS]
+        embeddings = outputs["embeddings"]
+        weights = batch[ROW_WEIGHTS]
         is_row = weights > 0
         if self.loss == COSENT:
             similarities = cosines(embeddings[:, 0], embeddings[:, 1])
@@ -295,7 +298,8 @@ class SimilarityTask(Task):
         """Correlate scored pairs, or measure retrieval; the loss is of all rows as one batch."""
         if self.label_column is not None:
             return scored_results(source, self._scores(source), predicted, scale=self.scale)
-        first, second = (np.asarray(predicted[name]) for name in (EMBEDDING, PAIR_EMBEDDING))
+        first = np.asarray(predicted[EMBEDDING])
+        second = np.asarray(predicted[PAIR_EMBEDDING])
         others = second.reshape(-1, len(source), second.shape[-1])
         vectors = np.stack([first[: len(source)], *others], axis=1)
         results = matched_results(
@@ -313,15 +317,17 @@ class SimilarityTask(Task):
 
     @property
     def ceiling_rows(self) -> int:
-        """Return how many rows have 2,000 texts if there are matches.
+        """The number of rows to measure for the ceiling; with matches, rows of 2,000 texts.
 
         Each candidate has a dimension of its own there, so the work grows with the square of the
         texts.
         """
-        return super().ceiling_rows if self._is_scored else 2000 // len(self.columns.texts)
+        if self._is_scored:
+            return super().ceiling_rows
+        return _CEILING_TEXTS // len(self.columns.texts)
 
     def known_targets(self, data: TaskData) -> TaskData:
-        """Return the scores. Matches are no targets of a row: all rows are compared."""
+        """Return data with its scores. Matches are no targets of a row: all rows are compared."""
         return data if self._is_scored else dataclasses.replace(data, targets={})
 
     def gold_outputs(self, data: TaskData) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
@@ -376,12 +382,15 @@ class SimilarityTask(Task):
         )
 
     def _triplet_loss(self, vectors: np.ndarray) -> float:
-        anchors, *others = vectors.astype(np.float64).transpose(1, 0, 2)
+        """Return the mean loss of triplets, float32 [rows, 3, hidden], in NumPy."""
+        anchors, positives, negatives, *_ = vectors.astype(np.float64).transpose(1, 0, 2)
         if self.triplet_distance == EUCLIDEAN:
-            positive, negative = (np.linalg.norm(anchors - each, axis=-1) for each in others[:2])
+            to_positive = np.linalg.norm(anchors - positives, axis=-1)
+            to_negative = np.linalg.norm(anchors - negatives, axis=-1)
         else:
-            positive, negative = (1 - similarities_of(anchors, each) for each in others[:2])
-        return float(np.maximum(positive - negative + self.triplet_margin, 0).mean())
+            to_positive = 1 - similarities_of(anchors, positives)
+            to_negative = 1 - similarities_of(anchors, negatives)
+        return float(np.maximum(to_positive - to_negative + self.triplet_margin, 0).mean())
 
     def _columns(self, table: Table) -> list[list[str]]:
         return [table.columns[name] for name in self.columns.texts]

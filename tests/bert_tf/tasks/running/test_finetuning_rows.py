@@ -126,7 +126,7 @@ def test_rows_that_leak_and_texts_with_two_labels_are_warned_about(read, tmp_pat
     )
     _, log = read([*ROWS, (ROWS[1][0], "bad"), (ROWS[0][0], "good")], eval=str(path))
     assert "eval.csv: 9 of 10 rows repeat the texts of a row of" in log
-    assert "up to case and spacing, the first at line 3, so metrics are too optimistic" in log
+    assert "up to case and spacing, the first at line 3, so metrics are too high" in log
     assert "train.csv: 1 text with several labels in its 102 rows, the first at line 3" in log
     _, log = read(ROWS)
     assert "warning" not in log
