@@ -217,7 +217,7 @@ def read_token_counts(directory: str | Path, vocab_size: int) -> np.ndarray:
     path = as_path(directory) / TOKEN_COUNTS_FILE
     try:
         counts = np.array(path.read_text(encoding="utf-8").split(), np.int64)
-    except (OSError, ValueError):
+    except (OSError, ValueError, OverflowError):
         counts = np.zeros(0, np.int64)
     if len(counts) != vocab_size or (counts < 0).any():
         raise InputError(

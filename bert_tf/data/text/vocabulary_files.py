@@ -33,6 +33,7 @@ _CUT_LEFT = (
 # Most rows that padding adds to embeddings. A larger difference means another model.
 _MOST_UNUSED = 1024
 _NAMED_TOKENS = 3  # of a list in a note
+_MOST_DIGITS = 18  # of an id written as text
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
@@ -158,7 +159,8 @@ def _added_tokens(files: JsonFolder, fast: TokenizerFile | None) -> dict[str, in
         decoder = {}
     for number, token in decoder.items():
         content = token.get("content") if isinstance(token, dict) else token
-        tokens.append((content, int(number) if number.isdecimal() else None))
+        is_id = number.isdecimal() and len(number) <= _MOST_DIGITS
+        tokens.append((content, int(number) if is_id else None))
     added: dict[str, int] = {}
     for token, number in tokens:
         if type(number) is not int or number < 0 or not token or not isinstance(token, str):

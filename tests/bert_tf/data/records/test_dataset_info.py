@@ -9,6 +9,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bert_tf.base.errors import InputError
 from bert_tf.data.examples.features import (
     RowFormat,
     pair_lengths,
@@ -17,7 +18,15 @@ from bert_tf.data.examples.features import (
 )
 from bert_tf.data.examples.masking import masking_rules
 from bert_tf.data.examples.segments import PAIR
-from bert_tf.data.records.dataset_info import FEATURE_NAMES, encode_records, file_names, shard_name
+from bert_tf.data.records.dataset_info import (
+    FEATURE_NAMES,
+    TOKEN_COUNTS_FILE,
+    encode_records,
+    file_names,
+    read_token_counts,
+    shard_name,
+    write_token_counts,
+)
 from bert_tf.data.records.example_bytes import frame_examples
 from bert_tf.data.records.parsing import feature_spec, unmasked_feature_spec
 
@@ -137,6 +146,18 @@ def test_pretraining_records_parse_as_their_spec(names):
         [2, 204, 3, 200, 201, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         [2, 202, 203, 204, 205, 206, 207, 3, 209, 3, 0, 0, 0, 0, 0, 0],
     ]
+
+
+def test_token_counts_come_back(tmp_path):
+    write_token_counts(np.array([0, 7, 2**40]), tmp_path)
+    assert read_token_counts(tmp_path, 3).tolist() == [0, 7, 2**40]
+
+
+@pytest.mark.parametrize("text", ["1\n2\n", "1\n2\n-3\n", "1\nx\n3\n", "1\n2\n" + "9" * 30])
+def test_damaged_token_counts_are_refused(tmp_path, text):
+    (tmp_path / TOKEN_COUNTS_FILE).write_text(text)
+    with pytest.raises(InputError, match="expected one whole number per line"):
+        read_token_counts(tmp_path, 3)
 
 
 def test_shard_names():

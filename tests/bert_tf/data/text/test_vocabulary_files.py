@@ -207,6 +207,14 @@ def test_added_tokens_that_cannot_be_are_refused(tmp_path, added, error, message
         read_folder_vocabulary(tmp_path)
 
 
+def test_an_id_of_too_many_digits_is_damage(tmp_path):
+    write_vocab(tmp_path)
+    settings = {"added_tokens_decoder": {"9" * 5000: {"content": "<url>"}}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match="damaged added token '<url>'"):
+        read_folder_vocabulary(tmp_path)
+
+
 def test_rows_beyond_the_vocabulary_get_entries_that_no_text_has(tmp_path):
     write_vocab(tmp_path, [*VOCAB, "[unused1]"])
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
