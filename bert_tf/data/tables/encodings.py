@@ -223,14 +223,21 @@ def _one_byte_encoding(lines: bytes) -> str | None:
         for alphabet in _KNOWN["alphabets"][script]:
             sound, usual = _soundness(text, frozenset(alphabet))
             is_old = name in _OLD
-            letters = sum(character in alphabet for character in text.lower())
-            if is_old and letters < _LEAST_LETTERS_OF_OLD:
+            if is_old and _letter_count(text, alphabet) < _LEAST_LETTERS_OF_OLD:
                 continue
             least = _LEAST_SOUND_OF_OLD if is_old else _LEAST_SOUND
             if sound >= least and usual > highest + _LEAST_LEAD:
                 best = name
                 highest = usual
     return best
+
+
+def _letter_count(text: str, alphabet: str) -> int:
+    return sum(character in alphabet for character in text.lower())
+
+
+def _is_ascii_letter(character: str) -> bool:
+    return character.isascii() and character.isalpha()
 
 
 def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
@@ -265,8 +272,7 @@ def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
             if not is_odd and character in usual_marks:
                 sound += 1
         elif character.lower() in alphabet and not (before.islower() and character.isupper()):
-            beside_ascii = any(beside.isascii() and beside.isalpha() for beside in (before, after))
-            if is_latin or not beside_ascii:
+            if is_latin or not (_is_ascii_letter(before) or _is_ascii_letter(after)):
                 sound += 1
             if not is_latin and character.lower() not in _FREQUENT:
                 rare += _RARE_LETTER
