@@ -117,7 +117,7 @@ def leave_out_long_tests(config: pytest.Config, items: list[pytest.Item]) -> Non
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Orders long files, leaves out long tests, and skips what ONEDNN_MAX_CPU_ISA excludes."""
+    """Order long files, leave out long tests, and skip tests that ONEDNN_MAX_CPU_ISA excludes."""
     leave_out_long_tests(config, items)
     rank = {name: number for number, name in enumerate(LONG_FILES)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
@@ -130,7 +130,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def skip_low_precision_products() -> None:
-    """Has tests end as skipped where TensorFlow or OpenVINO would end the process."""
+    """Have tests end as skipped where TensorFlow or OpenVINO would end the process."""
     from tensorflow.python.ops import gen_linalg_ops, gen_math_ops
 
     def skipping(product):
@@ -155,7 +155,7 @@ def skip_low_precision_products() -> None:
 
 
 def prepare_children() -> None:
-    """Do once what nearly every process of tests would do first."""
+    """Do once the preparations that nearly every process of tests needs."""
     from numba.core.registry import cpu_target
 
     from bert_tf.data.text.normalizer import normalizer_model
@@ -167,7 +167,7 @@ def prepare_children() -> None:
 
 
 def load_kernels() -> None:
-    """From Numba's cache; without one, compiles them for half a minute."""
+    """Load kernels from Numba's cache; without one, compile them for half a minute."""
     from bert_tf.cpu import adamw
     from bert_tf.cpu.kernels import elements, heads, softmax, sum_norm
 

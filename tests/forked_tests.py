@@ -151,7 +151,7 @@ class _Worker:
 
 
 class _Child:
-    """The plugin of a child: keeps what it sends, and decides when the child leaves."""
+    """The plugin of a child: keeps its reports, and decides when the child leaves."""
 
     def __init__(self) -> None:
         self.reports: list = []

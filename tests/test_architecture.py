@@ -80,7 +80,7 @@ def imports_inside(package: str) -> list[tuple[str, str, str]]:
 
 
 def modules_on_import(path: Path, *, and_later: bool = False) -> list[str]:
-    """Return what importing a file imports: nothing for the type checker alone.
+    """Return the modules that the import of a file imports, without those for type checkers alone.
 
     Args:
         path: the file.
@@ -184,7 +184,7 @@ def test_no_two_files_import_each_other(package):
 
 
 def cycles(edges: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Return what is left of a graph when all that lead to no cycle are taken away."""
+    """Return the rest of a graph when all nodes that lead to no cycle are taken away."""
     waiting = dict(edges)
     while leaves := [here for here, there in waiting.items() if not there & waiting.keys()]:
         for here in leaves:
@@ -232,7 +232,7 @@ def test_kerashub_is_loaded_only_for_its_presets():
 
 
 def test_tensorflow_text_is_imported_in_one_place():
-    """It says what to install where the versions do not fit."""
+    """That place names the version to install where the versions do not fit."""
     for path in sorted({*files_of("bert_tf"), *files_of("pipeline")}):
         assert "tensorflow_text" not in modules_on_import(path, and_later=True), path
 
@@ -303,7 +303,7 @@ WORDS_OF_THE_FIELD = {"similarity", "fill-mask", "next-sentence", "next_sentence
 
 
 def own_names(declaration: ServedTaskDeclaration) -> set[str]:
-    """Return what only a task's own folder and the registry may call it, or what it predicts."""
+    """Return a task's names and predictions, which its own folder and the registry may use."""
     module, _, name = declaration.implementation.partition(":")
     options = {declaration.options.__name__} if isinstance(declaration, TaskDeclaration) else set()
     predictions = {field.name for field in declaration.predictions}
@@ -312,7 +312,7 @@ def own_names(declaration: ServedTaskDeclaration) -> set[str]:
 
 
 def words_of(path: Path) -> Iterator[str]:
-    """Yield the texts but docstrings, the names and what is imported of tasks."""
+    """Yield the texts but docstrings, the names, and the imports of tasks."""
     bodies = (ast.Module, ast.ClassDef, ast.FunctionDef)
     docs = {node.body[0] for node in nodes_of(path) if isinstance(node, bodies) and node.body}
     docstrings = {node.value for node in docs if isinstance(node, ast.Expr)}

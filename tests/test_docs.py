@@ -1,4 +1,4 @@
-"""The documentation is what the code says, and its links lead somewhere."""
+"""The documentation agrees with the code, and its links lead somewhere."""
 
 import functools
 import importlib.util

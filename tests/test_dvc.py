@@ -17,7 +17,7 @@ READS = ("input", "vocab", "data", "train", "eval", "init", "run", "model")
 
 
 def interpolated(value, variables):
-    """As DVC does it with what `vars` of a file hold."""
+    """Fill `vars` into texts, lists and objects, as DVC does it."""
     if isinstance(value, str):
         return re.sub(r"\$\{(\w+)\}", lambda found: str(variables[found[1]]), value)
     if isinstance(value, list):

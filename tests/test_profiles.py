@@ -1,4 +1,4 @@
-"""Whether a run of the tests passes depends on the code alone; `make fuzz` looks further."""
+"""A run of the tests passes or fails by the code alone; `make fuzz` looks further."""
 
 from hypothesis import settings
 

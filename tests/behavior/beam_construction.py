@@ -1,4 +1,4 @@
-"""Keeps what Beam looks up again and again while it builds a pipeline.
+"""Caches the look-ups that Beam repeats while it builds a pipeline.
 
 For each step of a pipeline, Beam inspects the signatures of all methods of its `DoFn` four times
 and parses all options anew: a second of the one and a half that a job on a small corpus takes.

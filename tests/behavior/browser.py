@@ -87,7 +87,7 @@ class Browser:
         wait_until(lambda: self.value(expression), f"{expression} is true")
 
     def value(self, expression: str) -> Any:
-        """Return what an expression of JavaScript is in the page.
+        """Return the value of an expression of JavaScript in the page.
 
         The page's own policy does not hold.
         """
@@ -130,11 +130,11 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=features)
 
     def screenshot(self, path: Path) -> None:
-        """Write what is seen, as PNG."""
+        """Write a screenshot as PNG."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
     def complaints(self) -> list[str]:
-        """Return what the browser logged about the page: refused requests, faults of scripts."""
+        """Return the browser's log of the page: refused requests, faults of scripts."""
         return [
             event["params"]["entry"]["text"]
             for event in self.events

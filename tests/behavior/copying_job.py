@@ -1,4 +1,4 @@
-"""A job as small as can be, for what the frame around all jobs does."""
+"""The smallest job, for tests of the frame around all jobs."""
 
 import io
 from pathlib import Path

@@ -16,7 +16,7 @@ _BUDGETS = (1, 64, 1 << 16)  # tokens per batch: a row each, some rows, all of t
 
 
 def check_engine(engine: Engine, columns: dict[str, list[Any]], *, diverged: Engine) -> None:
-    """Check what does not depend on an engine.
+    """Check the behavior that all engines share.
 
     Rows keep their order and do not influence each other: any order of them, any number of tokens
     per batch, a row alone and several threads at once give the same outputs. All rows are reported

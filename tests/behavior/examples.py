@@ -4,5 +4,5 @@ from hypothesis import settings
 
 
 def fewer_examples(share: float) -> settings:
-    """Return a share of what the profile says, for tests of which each example takes long."""
+    """Return a share of the profile's examples, for tests whose examples take long."""
     return settings(max_examples=max(5, round(share * settings.default.max_examples)))

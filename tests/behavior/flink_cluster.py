@@ -67,7 +67,7 @@ class FlinkCluster:
         return ["--runner=flink", f"--set=runner.options={json.dumps(options)}"]
 
     def states(self) -> list[str]:
-        """Of all jobs."""
+        """Return the states of all jobs."""
         return [job["status"] for job in self._get("/jobs")["jobs"]]
 
     def _wait_for_task_managers(self, number: int) -> None:

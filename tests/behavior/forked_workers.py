@@ -21,7 +21,7 @@ _SECONDS = 900.0  # guards against hanging only
 
 
 class _Worker(Fork):
-    """What Beam uses of `subprocess.Popen`."""
+    """The part of `subprocess.Popen` that Beam uses."""
 
     def __init__(self, command: str, *, shell: bool, env: dict[str, str]):
         assert shell and "pipeline.beam.worker_process" in command

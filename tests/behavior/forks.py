@@ -54,7 +54,7 @@ class Fork:
         self.pid: int = self._connection.recv()
 
     def communicate(self, timeout: float = 900.0) -> tuple[str, str]:
-        """Wait for the end, and return what was written to stdout and stderr."""
+        """Wait for the end, and return stdout and stderr."""
         if self.returncode is None:
             if not self._connection.poll(timeout):
                 raise TimeoutExpired(str(self.pid), timeout)
@@ -65,7 +65,7 @@ class Fork:
         return self._written
 
     def said(self) -> str:
-        """Return what has been written to stderr so far."""
+        """Return stderr so far."""
         return self._streams[1].read_text(errors="replace") if self._streams[1].exists() else ""
 
     def is_running(self) -> bool:

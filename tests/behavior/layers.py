@@ -22,7 +22,7 @@ def check_layer(
     build_shape: tuple[int | None, ...] | None = None,
     output_dtype: str | None = None,
 ) -> None:
-    """Check what does not depend on what a layer computes.
+    """Check the behavior that all layers share.
 
     The config has every argument and makes an equal layer; the output has its shape and is finite
     in the compute dtype of every policy, over float32 weights; a graph that knows no leading axis
@@ -61,7 +61,7 @@ def check_layer(
 def check_masked_positions(
     layer: keras.layers.Layer, hidden: np.ndarray, *, bias_of: Any, visible: int
 ) -> None:
-    """Check that what a mask hides has no influence, and that hiding all makes no NaN.
+    """Check that masked positions have no influence, and that masking all makes no NaN.
 
     Args:
         layer: built; takes hidden states and `attention_bias`.

@@ -1,4 +1,4 @@
-"""Interrupted runs of a loop, and what a run left behind."""
+"""Interrupted runs of a loop, and the losses that they logged."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from bert_tf.training.metrics_log import read_metrics
 
 
 def losses(run_directory):
-    """By step, every number of the train lines that does not depend on the clock."""
+    """Return the numbers of each train line but those of the clock, by step."""
     return {
         line["step"]: {
             name: value

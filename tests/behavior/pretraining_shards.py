@@ -16,7 +16,7 @@ PREDICTIONS = 2
 
 
 def description(directory: str | Path = "data", **changes: Any) -> PretrainingData:
-    """Return what the manifest of these shards would say, with some changes."""
+    """Return the description that the manifest of these shards would give, with some changes."""
     values = {
         "directory": str(directory),
         "max_seq_length": LENGTH,

@@ -37,7 +37,7 @@ Rows = tuple[dict[int, str], list[tuple[int, str]]]
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What was made of a file.
+    """The documents and rejects of a file.
 
     Attributes:
         documents: their sentences.
@@ -97,7 +97,7 @@ def raw_texts(path: str | Path, block_bytes: int = WHOLE, **values: Any) -> dict
 def check_same_rows(
     path: Path, read_rows: Callable[[Path], Rows], block_bytes: int = WHOLE, **values: Any
 ) -> Rows:
-    """Check that a reader of labeled rows finds what a corpus reader finds in the same file.
+    """Check that a reader of labeled rows finds the texts that a corpus reader finds in the file.
 
     Texts, their lines and rejects with their reasons are the same, but that a row without text,
     which a corpus drops, is rejected.
@@ -129,7 +129,7 @@ def read_labeled(path: Path, dialect: TableDialect = PLAIN, text_column: str = "
 
 
 def check_reader(folder: Path, name: str, content: bytes, **values: Any) -> Reading:
-    """Check what does not depend on a format, and return what the file gives.
+    """Check the behavior that all formats share, and return the content of the file.
 
     Documents, rejects with their lines and reasons, and counts are the same whatever the size of
     blocks, compressed or not, with and without a byte order mark, and with the line ends of

@@ -1,4 +1,4 @@
-"""What the tests of outputs on other storage share."""
+"""Storage schemes, faults and files that the tests of remote outputs share."""
 
 from pathlib import Path
 
@@ -26,6 +26,6 @@ def stored_files(folder: str) -> dict[str, bytes]:
 
 
 def forget_process() -> None:
-    """As if another process went on: what one remembers of folders is gone, and nothing fails."""
+    """Act like another process: it remembers no folders, and nothing fails."""
     stored_path._MADE.clear()
     FAULTS.reset()

@@ -50,7 +50,7 @@ def regression_numbers(loop, strategy):
 
 
 def rows_read(strategy, batches=5, batch_rows=8):
-    """By step, the numbers of the rows of each replica of this process, to the data's end."""
+    """Return the numbers of the rows that each replica of this process reads, by step."""
     from bert_tf.training.distribution import distributed_iterator
 
     def dataset():

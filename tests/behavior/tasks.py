@@ -35,7 +35,7 @@ def check_task(
     *,
     metrics: Sequence[str] | None = None,
 ) -> TaskResults:
-    """Check what does not depend on a task, with a small model of random weights.
+    """Check the behavior that all tasks share, with a small model of random weights.
 
     The task comes back from its settings as JSON; the rows of a file give model input, targets and
     weights of one length; every weight of the model gets a gradient of the loss; there is a

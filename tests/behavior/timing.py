@@ -1,4 +1,4 @@
-"""Time without seconds: how it grows with an input, and waiting for what has to happen.
+"""Time without seconds: its growth with an input, and waiting for a condition.
 
 How long work takes depends on the processor and on what else runs there, so no test compares a
 duration with a number of seconds.
@@ -80,7 +80,7 @@ def superlinear_growth(
 def _outgrows(
     run: Callable[[Any], object], make_input: Callable[[int], Any], sizes: list[int]
 ) -> bool:
-    """Whether the time grows by more than `_MOST_GROWTH` from each size to the next."""
+    """Return whether the time grows by more than `_MOST_GROWTH` from each size to the next."""
     *shorter_sizes, longest = sizes
     times = [cpu_seconds(run, make_input(size), repeats=3) for size in shorter_sizes]
     times.append(cpu_seconds(run, make_input(longest)))  # once, as it takes most of the time

@@ -33,7 +33,7 @@ NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
 class Interpreter(subprocess.Popen):
-    """A worker that the script starts in a new interpreter; has what `Fork` has."""
+    """A worker that the script starts in a new interpreter, with the interface of `Fork`."""
 
     def __init__(self, arguments):
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -51,7 +51,7 @@ class Interpreter(subprocess.Popen):
 
 
 def forked_worker(folder, arguments):
-    """Fork a worker with what the script calls `bert-pipeline` with.
+    """Fork a worker with the arguments that the script gives to `bert-pipeline`.
 
     Args:
         folder: for a command in the place of `bert-pipeline`.

@@ -1,4 +1,4 @@
-"""Benchmarks are scripts: what is tested of them is imported from their folder."""
+"""Benchmarks are scripts: tests import them from their folder."""
 
 import sys
 from pathlib import Path

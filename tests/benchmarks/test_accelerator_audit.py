@@ -20,7 +20,7 @@ SHAPE = StepShape(rows=3, length=40, predictions=5)
 
 
 def needs_only_the_device(step, batch):
-    """Whether XLA's program of a step has no dynamic shape and asks the host for nothing."""
+    """Return whether XLA's program of a step has no dynamic shape and asks the host for nothing."""
     tensors = {name: tf.constant(values) for name, values in batch.items()}
     arguments = (tensors, tf.constant(0), tf.constant(1e-4), 1)
     program = step.compiled.experimental_get_compiler_ir(*arguments)(stage="hlo")

@@ -69,7 +69,7 @@ def predictions(folder):
 
 
 def f1_and_matthews(gold, found):
-    """By their textbook definitions, of the label 1."""
+    """Return the textbook F1 and Matthews correlation of the label 1, in percent."""
     both = np.sum(gold & found)
     correlation = np.corrcoef(gold, found)[0, 1] if gold.std() and found.std() else 0.0
     return 100 * 2 * both / max(1, gold.sum() + found.sum()), 100 * correlation

@@ -1,4 +1,4 @@
-"""Benchmarks are run by hand, seldom: what they import has to be there all the same."""
+"""Benchmarks are run by hand, seldom; their imports must exist all the same."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What schedulers run every night: the command, and which exit codes are tried again."""
+"""The command that schedulers run every night, and the exit codes that are tried again."""
 
 import runpy
 import subprocess

@@ -72,7 +72,7 @@ def run(command: str) -> dict:
 
 
 def without_network() -> list[str]:
-    """Return what runs a command where no other host can be reached.
+    """Return a prefix that runs a command where no other host can be reached.
 
     Nothing where that is not allowed.
     """
@@ -85,7 +85,7 @@ def without_network() -> list[str]:
 
 
 def run_commands(folder: Path, commands: list[str]) -> tuple[list[dict], list[list[str]]]:
-    """Run them in one process without what the tests' own environment hides.
+    """Run commands in one process without the settings of the tests' environment.
 
     Returns:
         What `run_commands.py` reports of each, and the lines that each wrote to stderr.

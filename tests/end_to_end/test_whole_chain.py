@@ -1,4 +1,4 @@
-"""From raw text to scored rows through the command line, once; what a user then relies on."""
+"""From raw text to scored rows through the command line, once, and the promises to a user."""
 
 import csv
 import hashlib
@@ -90,7 +90,7 @@ def write_inputs(folder: Path) -> None:
 
 
 class Chain:
-    """All commands, run once, then again, then what looks at their outputs."""
+    """All commands, run once, then again, then the commands that look at their outputs."""
 
     def __init__(self, folder: Path):
         write_inputs(folder)
@@ -120,12 +120,12 @@ def test_every_command_ends_well_and_writes_our_own_lines_alone(chain):
 
 
 def test_no_command_asks_for_another_host(chain):
-    """Where the system allows it, none could have reached one, libraries in C++ included."""
+    """Where the system allows it, no host can be reached, libraries in C++ included."""
     assert {each["command"]: each["asked"] for each in chain.reports if each["asked"]} == {}
 
 
 def made_sha256(chain: Chain, producer: str, path: str) -> str:
-    """Return what a reader of `path`, in or of a finished output, has to find there."""
+    """Return the hash of the files that a reader of `path` finds in or of a finished output."""
     made = {file["path"]: file["sha256"] for file in chain.manifest(producer)["outputs"]}
     if producer in ("data", "data2"):  # records are known by their manifest
         return file_sha256(chain.folder / path / "manifest.json")

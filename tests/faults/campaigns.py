@@ -49,7 +49,7 @@ class Campaign:
 
 @dataclasses.dataclass
 class Result:
-    """What the cases of a campaign came to."""
+    """The outcomes of the cases of a campaign."""
 
     campaign: str
     seed: int
@@ -63,7 +63,7 @@ _CAMPAIGNS: dict[str, Campaign] = {}
 
 
 def campaign(says: str) -> Callable[[Callable[[Path], Iterator[Case]]], Campaign]:
-    """Register a campaign under its function's name, with a line that says what it does."""
+    """Register a campaign under its function's name, with a line about its cases."""
 
     def register(function: Callable[[Path], Iterator[Case]]) -> Campaign:
         made = Campaign(function.__name__, says, contextmanager(function))

@@ -25,7 +25,7 @@ EXPECTED = (BertPipelineError, OSError)  # which the command line turns into a l
 
 
 def in_child(work: Callable[[], Any]) -> Any:
-    """Return what the work returns, computed in a forked child.
+    """Return the result of the work, computed in a forked child.
 
     AssertionError where it failed there.
     """

@@ -26,7 +26,7 @@ def load_model(folder: Path) -> Any:
 
 
 def load_export(folder: Path) -> Any:
-    """What `score --engine` checks before it reads rows, of both engines whose graphs are here."""
+    """Return the checksum of the files of both engines, as `score --engine` takes it."""
     from bert_tf.engines.registry import ENGINES
     from pipeline.outputs.inputs import fingerprint
 
@@ -51,7 +51,7 @@ def load_vectors(folder: Path) -> Any:
 
 
 def load_vocabulary(folder: Path) -> Any:
-    """As `preprocess --vocab` does."""
+    """Read a vocabulary as `preprocess --vocab` does."""
     from bert_tf.data.text.vocab_file import read_vocab
     from pipeline.outputs.manifest import check_files
 

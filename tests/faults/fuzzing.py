@@ -74,7 +74,7 @@ Wrap = Callable[[Random, bytes], bytes]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Target:
-    """A format: its file's name, valid contents, and what reads it; how many inputs a case has."""
+    """A format: its file's name, valid contents, its reader, and the inputs of a case."""
 
     file: str
     seeds: Sequence[bytes]
@@ -90,7 +90,7 @@ class Target:
 
 
 def targets(folder: Path) -> dict[str, Target]:
-    """Return every format, with a folder of its own that holds what its file needs beside it."""
+    """Return every format, with a folder of its own that holds the files it needs beside it."""
     import_libraries()
     made = folder / "made"
     made.mkdir()
@@ -159,7 +159,7 @@ def _data_targets() -> dict[str, Target]:
 
 
 def _model_targets(content: dict[str, bytes], vocab: bytes) -> dict[str, Target]:
-    """Return the files of a model's folder; `content` is what each of a real one holds."""
+    """Return the files of a model's folder; `content` maps their names to real ones."""
     return {
         "bert_config": Target(
             file="bert_config.json", seeds=CONFIG, read=read_bert_config, inputs=20_000

@@ -223,7 +223,7 @@ class Chain:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def state(self, output: str) -> dict[str, Any]:
-        """All files of an output, and those beside it, without what varies; also hidden ones."""
+        """Return all files of an output and beside it, hidden ones too, without varying content."""
         found: dict[str, Any] = {}
         for path in self.work.rglob("*"):
             name = str(path.relative_to(self.work))
@@ -233,7 +233,7 @@ class Chain:
         return found
 
     def is_complete(self, job: Job) -> bool:
-        """Whether all files of the output are as they should be; others may be there."""
+        """Return whether all files of the output are as they should be; others may be there."""
         now, then = self.state(job.output), self._undisturbed[job.name]
         names = [name for name in then if "manifest.json" not in name]
         return all(now.get(name) == then[name] for name in names)

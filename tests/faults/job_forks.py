@@ -22,7 +22,7 @@ COMPILER = shutil.which("cc")  # nothing here runs without
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What befalls a command; nothing by default."""
+    """The fault that befalls a command; none by default."""
 
     kill_after: float = 0.0  # seconds
     kill_at: int = 0  # number of the call that changes a file

@@ -93,7 +93,7 @@ Requests = Callable[[int], Iterator[tuple[str, Callable[[], object]]]]
 def requests_by_way(
     model: Path, units: Sequence[str], engines: Sequence[str]
 ) -> Iterator[tuple[str, Requests]]:
-    """Yield engines and signatures by name, with what makes their requests of so many bytes."""
+    """Yield engines and signatures by name, with a maker of requests of so many bytes."""
     from bert_tf.engines.registry import ENGINES
     from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS, IDS
 

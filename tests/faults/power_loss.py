@@ -44,7 +44,7 @@ def lose_power(chain: Chain, random: Random) -> str:
 
 
 def lose_unsynced(journal: Path, random: Random) -> list[str]:
-    """Take back what no sync has made last: a random part of it, as file systems may.
+    """Take back a random part of the writes since the last sync, as file systems may.
 
     Data of a file lasts from its own sync on, a name (made, renamed or removed) from the sync of
     its folder. Names of one folder are lost in the reverse of their order.
@@ -92,7 +92,7 @@ def lose_unsynced(journal: Path, random: Random) -> list[str]:
 
 
 def _path_of_inode(path: Path, inode: int) -> Path | None:
-    """Where a file is by now, which may have been renamed in its folder, or with its folder."""
+    """Return the present path of a file, which may have been renamed, alone or with its folder."""
     for folder in (path.parent, path.parent.parent):
         for found in folder.rglob("*") if folder.is_dir() else ():
             if found.is_file() and found.stat().st_ino == inode:

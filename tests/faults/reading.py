@@ -17,7 +17,7 @@ Read = Callable[[Path], Any]
 
 
 def read_rows(path: Path) -> None:
-    """As `finetune`, `score` and `search` read a table."""
+    """Read a table like `finetune`, `score` and `search`."""
     from bert_tf.data.tables.tables import read_table_blocks
 
     for _ in read_table_blocks(path, text_columns=["text"], list_columns=["label"]):
@@ -25,7 +25,7 @@ def read_rows(path: Path) -> None:
 
 
 def read_documents(path: Path) -> None:
-    """As `vocab` and `preprocess` read a corpus."""
+    """Read a corpus like `vocab` and `preprocess`."""
     from behavior.readers import read_corpus
 
     read_corpus(path)
@@ -189,7 +189,7 @@ def answer_request(path: Path) -> None:
 
 
 def import_libraries() -> None:
-    """So that each child has them, which must not run before it is forked."""
+    """Import all libraries, since a child must not run before it is forked."""
     for name in (
         *("behavior.readers", "bert_tf.engines.onnx_runtime", "openvino", "tensorflow"),
         *("bert_tf.weights.google_checkpoint", "pipeline.embedding.vectors"),

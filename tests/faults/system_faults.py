@@ -70,7 +70,7 @@ def system_faults(folder: Path) -> Iterator[Case]:
 
 
 def fail(chain: Chain, random: Random, kind: str = "") -> str:
-    """Of a drawn kind, unless it is given."""
+    """Run a job with a fault of a drawn kind, or of the given one."""
     job, drawn = chain.draw(random), random.choice(list(KINDS))
     kind = kind or drawn
     with chain.without_output(job, kind):

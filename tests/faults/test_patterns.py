@@ -70,7 +70,7 @@ def trees() -> dict[str, ast.Module]:
 
 
 def uses(tree: ast.Module) -> dict[str, set[str]]:
-    """By each name the attributes that are taken of it, as in `_NAME.sub(...)`."""
+    """Return the attributes that are taken of each name, as in `_NAME.sub(...)`."""
     found: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -118,7 +118,7 @@ def search(pattern: re.Pattern, text: str | bytes, *, is_anchored: bool) -> None
 
 
 def literals_of(pattern: re.Pattern) -> list[str]:
-    """Return what the pattern itself names, of which long inputs are made, too."""
+    """Return the literals of a pattern, of which long inputs are made, too."""
     text = (
         pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     )
@@ -131,7 +131,7 @@ def literals_of(pattern: re.Pattern) -> list[str]:
 def is_suspicious(
     run: Callable[[str | bytes], None], short: str | bytes, long: str | bytes
 ) -> bool:
-    """Whether the long text takes more than its share, in both of two attempts."""
+    """Return whether the long text takes more than its share, in both of two attempts."""
     for _ in range(2):
         short_seconds = cpu_seconds(run, short, repeats=3)
         if cpu_seconds(run, long) <= _SUSPICIOUS_GROWTH * short_seconds:

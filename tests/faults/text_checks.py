@@ -237,7 +237,7 @@ def summaries(models: Path, work: Path, random: Random, count: int) -> Counter[s
 
 
 def vectors(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
-    """`embed`, and `search` in what it wrote: passages are those of the files."""
+    """Check `embed`, and `search` in its output: passages are those of the files."""
     import pyarrow.parquet as pq
 
     model = ["--model", str(models / "comparer"), "--text-column", "text", "--workers", "1"]

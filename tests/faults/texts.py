@@ -101,7 +101,7 @@ def long_line(random: Random) -> str:
 
 
 def is_settled(text: str) -> bool:
-    """Whether the class of each character is the same in every Unicode table in use."""
+    """Return whether the class of each character is the same in every Unicode table in use."""
     categories = map(unicodedata.category, text)
     return all(
         category != "Cn" and category == then

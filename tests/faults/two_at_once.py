@@ -60,7 +60,7 @@ def _different(chain: Chain, job: Job, random: Random) -> str:
 
 
 def _users(chain: Chain, job: Job, random: Random) -> str:
-    """In a folder where both may write, each may go on with what the other has begun."""
+    """In a folder where both may write, each may continue the other's work."""
     _open_to_all(chain.work)
     first, second = random.sample(USERS, 2)
     seconds = random.uniform(0.2, 1.2) * chain.seconds[job.name]
@@ -78,7 +78,7 @@ def _users(chain: Chain, job: Job, random: Random) -> str:
 
 
 def _private_users(chain: Chain, job: Job, random: Random) -> str:
-    """Another user is refused what one keeps to itself, and leaves it as it was."""
+    """Another user is refused private outputs, and leaves them as they were."""
     _open_to_all(chain.work)
     first, second = random.sample(USERS, 2)
     seconds = max(0.05, random.uniform(0.2, 1.2) * chain.seconds[job.name])

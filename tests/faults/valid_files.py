@@ -227,7 +227,7 @@ def as_bzip2(random: Random, data: bytes) -> bytes:
 
 
 def with_header_length(random: Random, data: bytes) -> bytes:
-    """Has the length of a safetensors header fit, as most changes do not."""
+    """Make the length of a safetensors header fit, as most changes do not."""
     end = data.rfind(b"}") + 1
     return struct.pack("<Q", max(end - 8, 0)) + data[8:]
 

@@ -1,4 +1,4 @@
-"""Makes what the parity tests and their scripts share importable."""
+"""Makes the modules that the parity tests and their scripts share importable."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Writes what seqeval makes of random tags, ill-formed ones too, for tests of tagging's metrics.
+"""Writes seqeval's metrics of random tags, ill-formed ones too, for tests of tagging's metrics.
 
     python tests/parity/entity_metrics.py tests/golden/entity_metrics.json
 

@@ -1,4 +1,4 @@
-"""Opens exported folders with HuggingFace's automatic classes and writes what they compute.
+"""Opens exported folders with HuggingFace's automatic classes and writes their logits.
 
     python tests/parity/exported_logits.py FOLDERS.json OUTPUT.npz
 

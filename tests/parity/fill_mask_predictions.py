@@ -1,4 +1,4 @@
-"""Writes a model and what HuggingFace's fill-mask pipeline makes of texts with it.
+"""Writes a model and the predictions of HuggingFace's fill-mask pipeline with it.
 
     python tests/parity/fill_mask_predictions.py tests/golden/fill_mask
 

@@ -51,7 +51,7 @@ def dense(
 
 
 class TensorFlow1:
-    """The compatibility module with what the reference needs beside it."""
+    """The compatibility module with the attributes that the reference needs beside it."""
 
     contrib = mock.Mock(layers=mock.Mock(layer_norm=layer_norm))
     layers = mock.Mock(dense=dense)

@@ -1,4 +1,4 @@
-"""Computes what our models give on Keras' JAX backend, for test_jax.py to compare with.
+"""Computes the outputs of our models on Keras' JAX backend, for test_jax.py to compare with.
 
     PYTHONPATH=.:tests/parity python tests/parity/jax_outputs.py REFERENCE OUTPUT
 
@@ -74,7 +74,7 @@ def outputs_and_gradients(
 
 
 def refusal(model: keras.Model, inputs: dict[str, np.ndarray]) -> str:
-    """Return what training mode, where dropout is on, says."""
+    """Return the message of training mode, where dropout is on."""
     positional, named = call_arguments(model, inputs)
     try:
         model(*positional, **named, training=True)
@@ -84,7 +84,7 @@ def refusal(model: keras.Model, inputs: dict[str, np.ndarray]) -> str:
 
 
 def write_case(name: str, folder: Path, output: Path) -> None:
-    """Load a case's model, run it and write what came out."""
+    """Load a case's model, run it and write its outputs."""
     directory = read_model_directory(folder)
     model = MODELS[name](directory.config)
     model.build_weights()

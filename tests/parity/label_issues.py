@@ -1,4 +1,4 @@
-"""Writes what cleanlab finds, for test_label_errors.py of classification.
+"""Writes the label issues that cleanlab finds, for test_label_errors.py of classification.
 
     python tests/parity/label_issues.py OUTPUT.npz
 

@@ -1,4 +1,4 @@
-"""Writes what HuggingFace's BERT computes in PyTorch, for test_huggingface.py to compare with.
+"""Writes the outputs of HuggingFace's BERT in PyTorch, for test_huggingface.py to compare with.
 
     python tests/parity/make_reference.py FOLDER           live comparison (`make parity`)
     python tests/parity/make_reference.py --golden tests/golden/models

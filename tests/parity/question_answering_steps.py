@@ -1,4 +1,4 @@
-"""Writes what HuggingFace's `run_qa.py` makes of questions, and the loss of its first step.
+"""Writes the features of HuggingFace's `run_qa.py` for questions, and its first loss.
 
     python tests/parity/question_answering_steps.py tests/golden/models/question_answering \
         tests/golden/question_answering_steps.json

@@ -1,4 +1,4 @@
-"""The cases of `make_reference.py`: their sizes, inputs and models, and what is taken of each."""
+"""The cases of `make_reference.py`: their sizes, inputs, models and compared outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes what sentence-transformers makes of sentences, for test_sentence_transformers.py.
+"""Writes the vectors of sentence-transformers, for test_sentence_transformers.py.
 
     python tests/parity/sentence_vectors.py OUTPUT.npz [FOLDER]
 

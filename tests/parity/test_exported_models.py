@@ -1,4 +1,4 @@
-"""HuggingFace's automatic classes open what is exported for every task, with equal logits."""
+"""HuggingFace's automatic classes open the exports of every task, with equal logits."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_automatic_classes_compute_equal_logits(tmp_path, kind):
 
 @pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
 def test_folders_without_a_task_read_pairs_and_texts_as_transformers_does(tmp_path, task):
-    """Cross-encoders and models of entailment, in folders that do not say what they read."""
+    """Cross-encoders and models of entailment, in folders that do not name their inputs."""
     if PYTHON is None:
         pytest.skip("BERT_PARITY_PYTHON is not set: `make parity` names one with the library")
     trained_model(task, tmp_path / "model")

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bytes]]:
-    """Yield what `memory://…` and `folders://…` hold, by path."""
+    """Yield the files of `memory://…` and `folders://…`, by path."""
     from memory_storage import FAULTS, FILES, FOLDERS
 
     from pipeline.beam import stored_path

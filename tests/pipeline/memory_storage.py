@@ -9,7 +9,7 @@ FOLDERS: set[str] = set()
 
 
 class Faults:
-    """What goes wrong with `memory://…` and `folders://…`.
+    """The faults of `memory://…` and `folders://…`.
 
     Attributes:
         fails: a kind of operation (open, write, close, copy, delete, list) and which of them, from
@@ -61,7 +61,7 @@ class _Upload(io.RawIOBase):
 
 
 class MemoryFileSystem(FileSystem):
-    """`memory://…`, an object store: names without folders; copies replace what is there."""
+    """`memory://…`, an object store: names without folders; copies replace existing files."""
 
     @classmethod
     def scheme(cls):

@@ -27,7 +27,7 @@ COUNTS = {"train": {"rows_in": 10, "rows_out": 8, "rows_rejected": 2}, "rejected
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Return what the jobs are run with."""
+    """Return the arguments of the jobs that are run."""
     found = []
 
     def run(*arguments):

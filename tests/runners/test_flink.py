@@ -90,7 +90,7 @@ def preprocess(output: str, job: str, *more: str) -> list[str]:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """Return what does not tell the runner."""
+    """Return the files of an output that do not tell the runner."""
     return {
         path.name: path.read_bytes()
         for path in folder.iterdir()

@@ -138,7 +138,7 @@ def runner(request) -> list[str]:
 
 @pytest.fixture(scope="module")
 def local(folder):
-    """Return what the local runner makes of a job: (files by name, manifest)."""
+    """Return the result of a job on the local runner: (files by name, manifest)."""
     made: dict[str, tuple] = {}
 
     def make(job: str) -> tuple[dict[str, bytes], dict]:
@@ -153,7 +153,7 @@ def local(folder):
 
 
 def results(folder: Path, output: str) -> tuple[dict[str, bytes], dict]:
-    """Return the files of an output by name, without what tells its own path, and its manifest."""
+    """Return the files of an output by name, without its own path in them, and its manifest."""
     paths = [path for path in folder.rglob("*") if output in str(path) and path.is_file()]
     files = {
         str(path.relative_to(folder)).replace(output, "OUTPUT"): path.read_bytes()

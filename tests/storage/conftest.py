@@ -1,4 +1,4 @@
-"""A server of S3's protocol on this machine, what is stored there, and what tests of jobs share."""
+"""A server of S3's protocol on this machine, its files, and options that tests of jobs share."""
 
 import socket
 import subprocess

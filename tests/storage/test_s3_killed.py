@@ -25,7 +25,7 @@ def start(*arguments):
 
 
 def run(*arguments):
-    """Return what the command says, to its end."""
+    """Run a command to its end, and return its output."""
     process = start(*arguments)
     _, said = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, said

@@ -1,4 +1,4 @@
-"""What a log and a terminal show of a job's progress."""
+"""The progress of a job in a log and on a terminal."""
 
 import io
 import subprocess

@@ -1,4 +1,4 @@
-"""What is said of a path that is no folder."""
+"""The message about a path that is no folder."""
 
 from bert_tf.base.errors import no_folder
 

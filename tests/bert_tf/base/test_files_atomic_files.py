@@ -1,4 +1,4 @@
-"""What a name stands for is on disk before it has that name, and the name after."""
+"""Content is on disk before its file has the final name, and then the name is."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ from bert_tf.base.files import (
 
 @pytest.fixture
 def steps(monkeypatch, tmp_path):
-    """Return what is synced and renamed, in order, by names without what makes them unique."""
+    """Return the names that are synced and renamed, in order, without their random parts."""
     done = []
     sync, rename = os.fsync, Path.replace
 

@@ -1,4 +1,4 @@
-"""Libraries that do not fit TensorFlow are a line with what to install."""
+"""Libraries that do not fit TensorFlow end in a line that names the version to install."""
 
 import os
 import subprocess
@@ -101,7 +101,7 @@ def test_a_keras_hub_that_cannot_be_imported_is_a_line(versions, broken):
 
 @pytest.mark.slow
 def test_commands_and_doctor_say_it_without_a_traceback(tmp_path):
-    """With a package in the place of tensorflow_text that fails as 2.21.0 does."""
+    """A package stands in for tensorflow_text and fails as 2.21.0 does."""
     package = tmp_path / "tensorflow_text"
     package.mkdir()
     (package / "__init__.py").write_text(

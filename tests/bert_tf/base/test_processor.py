@@ -47,7 +47,7 @@ def test_our_own_work_is_counted(monkeypatch):
 
 
 class FileNotFoundPath:
-    """Of a system without /proc."""
+    """A path on a system without /proc."""
 
     def read_text(self, encoding):
         raise FileNotFoundError

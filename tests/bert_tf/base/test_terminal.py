@@ -1,4 +1,4 @@
-"""What is on the screen of a terminal while a job works and at its end."""
+"""The screen of a terminal while a job works and at its end."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Model configs of HuggingFace and Google are read; what is computed otherwise is refused."""
+"""Model configs of HuggingFace and Google are read; settings that compute otherwise are refused."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The schema accepts the configs that come with the repository, and refuses what resolving does."""
+"""The schema accepts the configs of the repository, and refuses the values that resolving does."""
 
 from pathlib import Path
 

@@ -58,7 +58,7 @@ def test_a_wrong_file_is_refused(tmp_path, text, message):
 
 
 def test_a_flag_without_a_value_is_refused():
-    """As an unset variable of the shell leaves it."""
+    """An unset variable of the shell leaves such a flag."""
     with pytest.raises(ConfigError, match="--tpu-address: expected a value, got an empty text"):
         resolve(TrainConfig, flags={**FLAGS, "tpu_address": ""})
 

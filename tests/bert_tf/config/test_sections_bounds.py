@@ -1,4 +1,4 @@
-"""What every key of every section does with numbers that mean nothing."""
+"""Every key of every section refuses numbers that mean nothing."""
 
 import dataclasses
 

@@ -21,7 +21,7 @@ def normal(seed):
 
 
 def gradient_of(seed, dtype=tf.float32):
-    """From far below epsilon to far above."""
+    """Return gradients from far below epsilon to far above."""
     return tf.cast(normal(seed) * np.logspace(-9, 0, SHAPE[1]), dtype)
 
 

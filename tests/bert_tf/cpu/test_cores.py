@@ -1,4 +1,4 @@
-"""Which batches are divided, and how many cores TensorFlow gives an operation then."""
+"""The batches that are divided, and the cores that TensorFlow gives an operation then."""
 
 from types import SimpleNamespace
 

@@ -98,7 +98,7 @@ def outputs_and_gradients(policy, *, has_position_ids, pooled_only, kernels):
 
 @pytest.fixture(scope="module")
 def traced():
-    """Functions by what they are traced for; masks share them."""
+    """Return where tests keep traced functions, since masks share them."""
     return {}
 
 

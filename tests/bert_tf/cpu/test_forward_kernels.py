@@ -1,4 +1,4 @@
-"""What the fast path computes of a layer against the layer, in graphs of any shape."""
+"""The fast path of each layer against the layer, in graphs of any shape."""
 
 from unittest import mock
 
@@ -39,7 +39,7 @@ def kernel_calls(function):
 
 
 def outputs_and_gradients(call, layer, inputs, *, calls):
-    """Of inputs and weights, in a graph that knows the last axis of the shape alone.
+    """Return outputs and gradients in a graph that knows the last axis of the shape alone.
 
     The upstream gradient differs from element to element. `calls` of kernels are expected.
     """
@@ -260,7 +260,7 @@ def test_there_are_none_outside_the_context():
 
 
 def loss_and_gradients(model, batch, forward=None):
-    """Of a pretraining step with dropout."""
+    """Return loss and gradients of a pretraining step with dropout."""
 
     @tf.function(autograph=False)
     def computed():

@@ -1,4 +1,4 @@
-"""Vectors of layers, poolings and tokens, and what batches must not change.
+"""Vectors of layers, poolings and tokens, which batches must not change.
 
 Those of real weights are compared with sentence-transformers' in tests/parity.
 """
@@ -35,7 +35,7 @@ def settings(**values) -> EmbedderSettings:
 
 @pytest.fixture(scope="module")
 def tiny() -> dict[str, Embedder]:
-    """Embedders of a random encoder, by what they make."""
+    """Return embedders of a random encoder by the kind of their vectors."""
     return {
         "mean": Embedder(TINY, settings()),
         "unit": Embedder(TINY, settings(normalize=True)),

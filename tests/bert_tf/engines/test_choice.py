@@ -82,7 +82,7 @@ def test_int8_is_first_where_the_model_was_exported_with_it(model, monkeypatch):
 
 
 def test_on_other_machines_float32_and_what_is_no_extra_come_first(model, monkeypatch):
-    """They may have neither this processor nor what is installed here."""
+    """They may have neither this processor nor the packages of this machine."""
     entries = {entry.name: entry for entry in (EXTRA, TEXTS)}
     monkeypatch.setattr("bert_tf.engines.registry.ENGINES", entries)
     monkeypatch.setattr(choice, "has_bfloat16", lambda: True)

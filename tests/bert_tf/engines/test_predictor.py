@@ -27,7 +27,7 @@ CHOICES = {
 
 
 class FakeEngine:
-    """Calls texts of more than five characters long; keeps what it was given."""
+    """Predicts whether a text has more than five characters; keeps its inputs."""
 
     def predict(self, columns, *, batch_tokens):
         self.columns = columns

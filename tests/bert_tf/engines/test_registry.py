@@ -1,4 +1,4 @@
-"""Which engine runs an exported folder."""
+"""The engine that runs an exported folder."""
 
 import dataclasses
 import sys

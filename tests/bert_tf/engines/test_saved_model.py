@@ -1,4 +1,4 @@
-"""The engine of SavedModels, and what it refuses; its values are held by tests of export."""
+"""The engine of SavedModels, and the inputs it refuses; tests of export check its values."""
 
 import os
 import subprocess

@@ -241,7 +241,7 @@ def test_no_tensorflow_is_imported_and_onnx_only_to_make_a_graph(folder_of, name
 @pytest.mark.slow  # starts a process
 @pytest.mark.parametrize("name", IDS_ENGINES)
 def test_signals_are_handled_when_models_are_gone(folders, name):
-    """In whatever order they go: what a library sets up for signals may not go with one of them."""
+    """Models go in any order; a handler that a library has set up may not go with one of them."""
     entry_of(name)
     code = (
         "import faulthandler, gc, os, signal, sys\n"

@@ -81,7 +81,7 @@ def expected(directory, rows):
 
 
 def huggingface(folder, rows, directory):
-    """By the file's own matrix, on what the encoder before calibration gives."""
+    """Return logits of the encoder before calibration, by the file's own matrix."""
     model = task_from_settings(SETTINGS, "").build_model(directory.config, policy="float32")
     load_all_weights(model, directory)
     inputs = (rows["input_word_ids"], rows["input_type_ids"], rows["input_mask"])

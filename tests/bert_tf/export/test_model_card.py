@@ -31,7 +31,7 @@ PLAIN = {"lowercase": True, "manifest": {}, "written": FORMATS["huggingface"].lo
 
 @pytest.fixture(scope="module")
 def encoder_card(tmp_path_factory):
-    """Return what is said of an encoder, with the heads of pretraining or without."""
+    """Return the card of an encoder, with the heads of pretraining or without."""
 
     def make(model_class):
         model = model_class(CONFIG, dtype="float32")

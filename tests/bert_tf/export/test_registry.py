@@ -1,4 +1,4 @@
-"""The registry of formats: what a folder is, what a config may ask for."""
+"""The registry of formats: recognized folders, and the values that a config may have."""
 
 import pytest
 

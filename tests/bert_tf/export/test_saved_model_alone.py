@@ -121,7 +121,7 @@ def run_alone(script, *arguments, forbidden=("keras_hub", "bert_tf", "pipeline")
 
 @pytest.fixture(scope="module")
 def with_texts(all_kinds):
-    """By kind: numbers of predictions of all texts and of none, and what ids give; an answer."""
+    """Return numbers of rows and outputs for ids of each kind, and an answer."""
     paths = {kind: str(all_kinds[kind]) for kind in ALONE}
     found = run_alone(_TEXTS, paths["answerer"], CONTEXT, *paths.values())
     return {kind: found[path] for kind, path in paths.items()}, found["answer"]
@@ -129,7 +129,7 @@ def with_texts(all_kinds):
 
 @pytest.fixture(scope="module")
 def with_ids(all_kinds, tmp_path_factory):
-    """Operations of the models of texts that TensorFlow lacks; by kind, what the ids give."""
+    """Return the operations that TensorFlow lacks, and the outputs for ids of each kind."""
     used = set()
     folder = tmp_path_factory.mktemp("ids")
     for kind, path in all_kinds.items():
@@ -169,7 +169,7 @@ def test_models_take_ids_with_tensorflow_alone(with_texts, with_ids):
 
 
 def test_all_operations_that_tensorflow_lacks_are_known(all_kinds, with_ids):
-    """So that the card names what TensorFlow Serving has to have."""
+    """The card names the operations that TensorFlow Serving has to have."""
     lacking, _ = with_ids
     assert lacking == ["FastBertNormalize", "FastWordpieceTokenizeWithOffsets"]
     for path in all_kinds.values():

@@ -1,4 +1,4 @@
-"""Embeddings: what the defaults of segments and positions mean."""
+"""Embeddings, and the defaults of segments and positions."""
 
 import numpy as np
 import pytest

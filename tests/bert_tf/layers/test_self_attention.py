@@ -1,4 +1,4 @@
-"""Attention against Keras' own layer, and what masks hide."""
+"""Attention against Keras' own layer; masked positions are hidden."""
 
 import keras
 import numpy as np

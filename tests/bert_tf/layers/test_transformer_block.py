@@ -1,4 +1,4 @@
-"""One layer of the encoder: what its masks hide, and the sums it is made of."""
+"""One layer of the encoder: positions that its masks hide, and its normalized sums."""
 
 import numpy as np
 import pytest

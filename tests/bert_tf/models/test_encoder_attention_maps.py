@@ -1,4 +1,4 @@
-"""Attention maps against the definition in NumPy, and as what the encoder itself weights by."""
+"""Attention maps against the definition in NumPy, and as weights of the encoder itself."""
 
 import numpy as np
 

@@ -29,7 +29,7 @@ def test_operations_are_those_of_the_models_matrix_products():
 
 
 def test_layers_that_are_not_trained_have_no_backward_pass():
-    """Of 2 layers, one has the forward third of its operations; heads are trained."""
+    """One of 2 layers has the forward third of its operations; heads are trained."""
     config = sized_config("tiny", 1000)
     counts = {"tokens": 512, "examples": 8, "squared_lengths": 8 * 64**2, "predictions": 80}
     no_heads = {**counts, "examples": 0, "predictions": 0}
@@ -41,7 +41,7 @@ def test_layers_that_are_not_trained_have_no_backward_pass():
 
 
 def test_what_no_head_reads_is_left_out_of_the_last_block():
-    """Of pretraining: queries, output projection, both large kernels, attention's rows."""
+    """In pretraining: queries, output projection, both large kernels, attention's rows."""
     config = sized_config("tiny", 1000)
     rows, length, predictions = 8, 64, 80
     counts = {"tokens": rows * length, "examples": rows, "squared_lengths": rows * length**2}

@@ -1,4 +1,4 @@
-"""Minimal pairs: what is read, how ties count, and that chance is what an untrained model has."""
+"""Minimal pairs: reading, ties, and the chance level of an untrained model."""
 
 import json
 

@@ -99,7 +99,7 @@ LARGE_MODEL = sized_config("tiny", 1000).replace(num_hidden_layers=1)
 
 @pytest.mark.slow  # starts a process that loads TensorFlow
 def test_a_trial_says_its_peak(monkeypatch):
-    """In a process of its own, the peak of which is not that of the tests."""
+    """The trial has a process of its own, whose peak is not that of the tests."""
     monkeypatch.setenv("TF_CPU_ALLOCATOR_USE_BFC", "true")
     monkeypatch.setenv("TF_CPU_BFC_MEM_LIMIT_IN_MB", "1024")
     (tried,) = try_steps([PLAIN], LARGE_MODEL, LARGE, micro_batches=2, seconds=0.0)

@@ -1,4 +1,4 @@
-"""Which columns of published files the tasks take for what; most are those of GLUE and SQuAD."""
+"""Columns of published files, mostly of GLUE and SQuAD, and the roles that tasks give them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A console that keeps what it is told."""
+"""A console that keeps its reports."""
 
 import io
 
@@ -8,7 +8,7 @@ from bert_tf.base.console import Console
 
 
 class HeardConsole(Console):
-    """Keeps what is reported to it."""
+    """Keeps everything that is reported to it."""
 
     def __init__(self):
         self.stream = io.StringIO()

@@ -1,4 +1,4 @@
-"""What a run computes with is decided once, and stays when it is resumed elsewhere."""
+"""The arithmetic of a run is decided once, and stays when the run is resumed elsewhere."""
 
 import re
 import sys

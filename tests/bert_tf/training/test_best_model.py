@@ -1,4 +1,4 @@
-"""Which models are kept in `best/`: the rank of metrics, phases, runs without evaluation."""
+"""The models that are kept in `best/`: the rank of metrics, phases, runs without evaluation."""
 
 import functools
 import io
@@ -50,7 +50,7 @@ def kept_steps(monkeypatch, path, metric, evaluations, *, notes=None, writes=Tru
 
 @pytest.fixture
 def as_two_workers(monkeypatch):
-    """Run a function as the chief, and then as another worker, which gets what the chief sent."""
+    """Run a function as the chief, and then as another worker, which gets the chief's values."""
     monkeypatch.setattr(distribution, "worker_count", lambda strategy: 2)
     monkeypatch.setattr(distribution, "is_chief", lambda strategy: strategy == "chief")
     monkeypatch.setattr(best_model, "write_model_directory", lambda *_, **__: None)

@@ -1,4 +1,4 @@
-"""Clusters by TF_CONFIG; TPUs, of which there are none here: what is asked of TensorFlow."""
+"""Clusters by TF_CONFIG, and the requests to TensorFlow for TPUs, of which there are none here."""
 
 import signal
 
@@ -66,7 +66,7 @@ def test_a_tpu_that_is_not_there_is_a_usage_error(asked, console):
 
 
 def assert_xla_compiles_the_whole_step(loops, batches):
-    """As TPUs compile it: two micro-batches, clipping, optimizer, averages, metrics."""
+    """TPUs compile it so: two micro-batches, clipping, optimizer, averages, metrics."""
     plain, compiled = (loop.training_step._replica_step for loop in loops)
     compiled = tf.function(compiled, autograph=False, jit_compile=True)
     plain = tf.function(plain, autograph=False)
@@ -85,7 +85,7 @@ def assert_xla_compiles_the_whole_step(loops, batches):
 
 @pytest.mark.slow  # XLA compiles a training step
 def test_the_whole_step_compiles_under_xla_with_lamb():
-    """With AdamW it is that of BERT."""
+    """The step of AdamW is that of BERT."""
     loops = [make_loop(optimizer="lamb", ema_decay=0.9, accumulation_steps=2) for _ in range(2)]
     assert_xla_compiles_the_whole_step(loops, Numbers().batches(0).take(3))
 
@@ -128,7 +128,7 @@ TERM, INT = signal.SIGTERM, signal.SIGINT
 
 @pytest.fixture
 def two_workers(monkeypatch):
-    """Give what each of two workers gets, who were asked to stop by these signals."""
+    """Return a function: the decisions of two workers that got these signals to stop."""
     monkeypatch.setattr(distribution, "worker_count", lambda strategy: 2)
 
     def agreed(*stops):

@@ -136,7 +136,7 @@ def test_notes_and_elapsed_time_survive(tmp_path):
 @pytest.mark.parametrize("eval_every", [4, 5])
 @pytest.mark.parametrize("metrics", [{}, {"loss": 1.0}])
 def test_the_last_step_is_evaluated_once(tmp_path, eval_every, metrics):
-    """Whether or not it is due there, gives metrics, or a finished run is taken up again."""
+    """This holds whether or not it is due there, and when a finished run is taken up again."""
     evaluated = []
 
     def evaluate(step, notes):
@@ -149,7 +149,7 @@ def test_the_last_step_is_evaluated_once(tmp_path, eval_every, metrics):
 
 
 def test_the_last_checkpoint_holds_the_last_evaluation_and_line(tmp_path):
-    """Where it was due before them, too, and so nothing is written twice later."""
+    """This holds where one was due before, too; nothing is written twice later."""
 
     def evaluate(step, notes):
         notes["best"] = {"step": step}
@@ -301,7 +301,7 @@ def test_a_time_budget_ends_the_run_and_the_learning_rate(tmp_path, monkeypatch)
 
 
 def test_clipping_limits_the_norm_of_the_sum():
-    """With a norm far below Adam's epsilon, almost nothing moves; the true norm is logged."""
+    """The norm is far below Adam's epsilon: almost nothing moves, and the true norm is logged."""
     loop = make_loop(gradient_clip_norm=1e-9, steps=2, warmup_steps=0)
     kernel = loop.variables["model/0000"]
     before = kernel.numpy()
@@ -319,7 +319,7 @@ def test_all_shapes_are_known_before_a_batch_is_read(tmp_path):
 
 
 def test_a_run_stopped_inside_a_block_of_the_second_epoch_resumes_exactly(tmp_path):
-    """To the last bit, with dropout on; the second part has calls of other lengths."""
+    """Equal to the last bit, with dropout; the second part has calls of other lengths."""
     make_packed_loop(tmp_path, run_directory=tmp_path / "whole", dropout=0.1).run()
     keys = {"run_directory": tmp_path / "parts", "dropout": 0.1}
     stopped = make_packed_loop(tmp_path, steps_per_call=1, **keys)

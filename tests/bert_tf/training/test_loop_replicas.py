@@ -36,7 +36,7 @@ def start(name, runs, *tasks, **environment):
 
 
 def start_logged(name, runs, *tasks):
-    """In a new interpreter, as TensorFlow decides what it logs when it is imported."""
+    """Start a new interpreter: TensorFlow decides about logging when it is imported."""
     return subprocess.Popen(
         [sys.executable, str(SCRIPT), name, str(runs), *tasks],
         stdout=subprocess.PIPE,
@@ -59,7 +59,7 @@ def printed(process):
 
 @pytest.fixture(scope="module")
 def two_processors(tmp_path_factory):
-    """Run directories, what was printed, and what was logged, of a machine of two devices."""
+    """Return run directories, stdout as JSON, and stderr, of a machine of two devices."""
     runs = tmp_path_factory.mktemp("mirrored")
     process = start_logged("mirrored", runs, "adamw", "lamb", "packed", "packed-xla")
     return runs, *printed(process)
@@ -67,7 +67,7 @@ def two_processors(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def two_workers(tmp_path_factory):
-    """Run directories, and what both workers printed."""
+    """Return run directories, and stdout of both workers as JSON."""
     runs = tmp_path_factory.mktemp("multi-worker")
     cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}
     workers = [
@@ -147,7 +147,7 @@ def test_packed_batches_are_traced_and_compiled_once_a_device(two_processors):
 
 @pytest.fixture(scope="module")
 def four_processors(tmp_path_factory, packed_alone):
-    """Run directories, and what was printed, of a machine of four devices.
+    """Return run directories, and stdout as JSON, of a machine of four devices.
 
     `packed` resumes the run of one device in the middle.
     """

@@ -45,7 +45,7 @@ def updated(optimizer, steps):
 
 
 def test_updates_are_those_of_pytorch():
-    """Of tests/parity/adamw_updates.py."""
+    """tests/parity/adamw_updates.py has written them."""
     expected = np.load(GOLDEN / "adamw_updates.npz")
     weight = keras.Variable(expected["start"], name="kernel")
     optimizer = adamw()

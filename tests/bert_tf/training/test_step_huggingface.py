@@ -25,7 +25,7 @@ ROWS = 4
     ("use_kernels", "shards"), [(False, 1), pytest.param(True, 2, marks=pytest.mark.slow)]
 )
 def test_losses_and_gradient_norms_are_those_of_the_trainer(use_kernels, shards):
-    """Of tests/parity/training_steps.py."""
+    """tests/parity/training_steps.py has written them."""
     expected = np.load(GOLDEN / "training_steps.npz")
     directory = read_model_directory(GOLDEN / "models" / "classification")
     config = dataclasses.replace(

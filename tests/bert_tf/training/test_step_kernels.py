@@ -82,7 +82,7 @@ def pretraining_steps(*, frozen_blocks, **arithmetic):
 
 @functools.cache
 def classification_steps(*, shards, **arithmetic):
-    """Of tables large enough that the optimizer works on rows of them."""
+    """Return three steps with tables so large that the optimizer works on rows of them."""
     keras.utils.set_random_seed(1)
     config = dataclasses.replace(
         CONFIG,

@@ -79,7 +79,7 @@ def test_losses_evaluation_and_weights_are_those_of_plain_layers(plain):
 
 
 def test_steps_in_one_program_are_those_of_a_program_each(monkeypatch):
-    """Of ten steps, eight in a program and two: the same numbers, but for how XLA fuses them."""
+    """A program has eight of ten steps, another two: the same numbers, but for XLA's fusion."""
 
     def numbers_of_ten():
         keras.utils.set_random_seed(1)

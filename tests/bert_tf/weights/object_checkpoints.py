@@ -72,7 +72,7 @@ def object_tree(
 def name_as_pretrainer(
     root: tf.train.Checkpoint, tensors: Mapping[str, np.ndarray], layers: int
 ) -> None:
-    """Add what `BertPretrainerV2` and its parts track beside the numbered layers."""
+    """Add the objects that `BertPretrainerV2` and its parts track beside the numbered layers."""
     encoder, masked_lm = root.encoder, root.masked_lm
     pooler = getattr(root, "next_sentence.pooler_dense")
     for part in ("kernel", "bias"):
@@ -100,7 +100,7 @@ def name_as_pretrainer(
 
 
 def object_path(name: str, style: str, layers: int) -> str | None:
-    """Where TF Model Garden keeps the tensor; None where this style has no such head."""
+    """Return the path of a tensor in TF Model Garden; None if this style has no such head."""
     stem, _, last = name.rpartition(".")
     last = {"weight": "gamma", "bias": "beta"}[last] if stem.endswith("LayerNorm") else last
     last = "kernel" if last == "weight" else last

@@ -61,7 +61,7 @@ def read_tensors(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["index", "data-00000-of-00001"])
 def test_damage_is_named(ending, tmp_path):
-    """What is read in spite of a flipped bit is what was written: the bit is of no use."""
+    """A file that is read in spite of a flipped bit has the values that were written."""
     write("classification", tmp_path)
     whole = read_tensors(tmp_path)
     path = tmp_path / f"bert_model.ckpt.{ending}"

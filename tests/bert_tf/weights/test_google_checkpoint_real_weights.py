@@ -1,4 +1,4 @@
-"""Real weights in a checkpoint for google-research/bert: what we read back computes the same."""
+"""Real weights in a checkpoint for google-research/bert compute the same when read back."""
 
 import dataclasses
 
@@ -26,7 +26,7 @@ def minilm():
 
 
 def outputs(encoder, *directories):
-    """Return what an encoder computes on one batch with the weights of each directory."""
+    """Return the outputs of an encoder for one batch with the weights of each directory."""
     encoder.build_weights()
     inputs = {
         "input_word_ids": np.random.default_rng(0).integers(0, encoder.config.vocab_size, (2, 8)),

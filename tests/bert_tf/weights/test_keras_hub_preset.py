@@ -1,4 +1,4 @@
-"""KerasHub presets written: KerasHub loads them and computes what our models do."""
+"""KerasHub loads the presets we write, and computes the outputs of our models."""
 
 import dataclasses
 import json

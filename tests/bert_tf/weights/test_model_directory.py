@@ -1,4 +1,4 @@
-"""Model directories: what is written is what is read, and what is refused."""
+"""Model directories: read as they were written, or refused."""
 
 import json
 import shutil
@@ -227,7 +227,7 @@ def test_damaged_files_are_input_errors(folder):
 
 
 def test_no_flipped_bit_goes_unnoticed(tmp_path):
-    """Where the name of a file is hit in `SHA256SUMS` itself, that file is read unchecked."""
+    """A flip in the name of a file in `SHA256SUMS` itself leaves that file unchecked."""
     path = write(tmp_path / "m", BertClassifier(CONFIG, 2), task={"labels": ["no", "yes"]})
     generator = np.random.default_rng(1)
     for file in sorted(path.iterdir()):

@@ -1,4 +1,4 @@
-"""ONNX graphs of models with HuggingFace's weights against what HuggingFace computed in PyTorch."""
+"""ONNX graphs with HuggingFace's weights against the outputs of HuggingFace in PyTorch."""
 
 import json
 from pathlib import Path

@@ -23,7 +23,7 @@ def source():
 
 
 def written(directory, folder):
-    """Return what `import-weights` makes of it, loaded into a model."""
+    """Return the result of `import-weights`, loaded into a model."""
     write_imported(directory, folder)
     read = read_model_directory(folder)
     model = BertPretrainingModel(read.config)

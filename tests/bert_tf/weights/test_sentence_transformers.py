@@ -1,4 +1,4 @@
-"""Folders of sentence-transformers: what they say of their vectors, read and written."""
+"""Folders of sentence-transformers: their recipes of vectors, read and written."""
 
 import json
 

@@ -98,7 +98,7 @@ def test_shards_of_pytorch_are_read_as_one_file(tmp_path):
 
 
 def tensorflow_path(name, model="tf_bert_for_pre_training"):
-    """Where transformers 4 keeps a tensor in tf_model.h5, after its TFBertModel and heads."""
+    """Return the path of a tensor in tf_model.h5 of transformers 4."""
     *scope, last = name.split(".")
     path = re.sub(r"layer/(\d+)", r"layer_._\1", "/".join(scope))
     if path.endswith("LayerNorm"):

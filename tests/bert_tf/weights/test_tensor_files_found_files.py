@@ -1,4 +1,4 @@
-"""Folders without readable weights: what is there and the next step."""
+"""Folders without readable weights: the message names their files and the next step."""
 
 import pytest
 

@@ -23,7 +23,7 @@ FUSED = XlaForward(fuses_attention=True)
 
 
 def defined_call(operands, module, results):
-    """Return what cuDNN computes, as the head of `bert_tf.xla.cudnn` defines it."""
+    """Return cuDNN's result by the definition at the head of `bert_tf.xla.cudnn`."""
     is_backward, has_bias = "Backward" in module, "ScaleBias" in module
     query, key, value, *rest = operands
     if is_backward:
@@ -57,7 +57,7 @@ def defined_call(operands, module, results):
 
 @pytest.fixture
 def by_definition(monkeypatch):
-    """Has calls computed by their definition, in float32, too."""
+    """Have calls computed by their definition, also in float32."""
     called = collections.Counter()
 
     def call(operands, module, results):

@@ -68,7 +68,7 @@ def as_on_gpu(*, is_fused=True):
 
 @pytest.fixture
 def on_gpu(monkeypatch):
-    """Has evaluation and scoring take the form that they take on a GPU."""
+    """Have evaluation and scoring take their form on a GPU."""
     monkeypatch.setattr(arithmetic, "_why_gpus_cannot_fuse", lambda: None)
 
 
@@ -183,7 +183,7 @@ def test_an_evaluation_of_pretraining_is_fused(is_packed):
 
 
 def test_an_evaluation_of_a_task_is_fused(on_gpu):
-    """Of the batches as the evaluator makes them, padded to 32 tokens."""
+    """The evaluator makes the batches, padded to 32 tokens."""
     task, model = task_model(TASKS["classification"])
     lengths = np.array([12, 5, 9, 30])
     rows = EncodedRows(

@@ -47,7 +47,7 @@ def test_finished_work_is_not_done_again(tmp_path, work):
 
 @pytest.mark.slow
 def test_what_another_machine_wrote_is_waited_for(tmp_path):
-    """As a network file system shows it: no such name, then fewer bytes, then blank pages."""
+    """A network file system shows it so: no such name, then fewer bytes, then blank pages."""
     (tmp_path / "elsewhere").mkdir()
     with BlobStore(str(tmp_path / "elsewhere")).writer() as writer:
         reference = writer.add([b"some content"])

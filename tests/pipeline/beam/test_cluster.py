@@ -143,7 +143,7 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 def test_so_it_does_where_the_signal_came_during_the_submission():
-    """As Beam's job servers do, the submission takes Ctrl-C for itself."""
+    """The submission takes Ctrl-C for itself, as Beam's job servers do."""
 
     def during():
         signal.raise_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Globs, and the reading transform from them to blocks, with the report of what became of them."""
+"""Globs, the reading transform from them to blocks, and the report of their files."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What this tool has made is no input of a glob that matches it."""
+"""Files that this tool has made are no input of a glob that matches them."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What workers report is shown, and nothing is left behind."""
+"""The reports of workers are shown, and nothing is left behind."""
 
 import io
 import os

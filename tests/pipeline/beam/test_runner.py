@@ -1,4 +1,4 @@
-"""Which runner and options a configuration becomes, and how failures reach the user."""
+"""The runner and options of a configuration, and the way of failures to the user."""
 
 import io
 import os
@@ -165,7 +165,7 @@ def test_worker_processes_get_the_options_of_storage():
 
 
 class Model:
-    """What RunInference shares among the threads of a process."""
+    """The model that RunInference shares among the threads of a process."""
 
 
 MODELS = []

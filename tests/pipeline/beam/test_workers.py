@@ -1,4 +1,4 @@
-"""What worker processes say of their failures, and what is understood of it."""
+"""The failures of worker processes, as they report them and as they are understood."""
 
 import queue
 import traceback
@@ -34,7 +34,7 @@ def test_a_job_that_was_stopped_in_a_worker_is_one_that_was_stopped():
 
 
 def traceback_of(error):
-    """As Beam makes it, which adds the step to the message or, if it cannot, wraps the error."""
+    """Return Beam's text: it adds the step to the message or, if it cannot, wraps the error."""
 
     def fail(number):
         raise error

@@ -41,7 +41,7 @@ def run(monkeypatch, capsys):
 
 @pytest.fixture
 def help_of():
-    """Give what a command line that asks for help prints on a wide terminal."""
+    """Return the output of a command line that asks for help on a wide terminal."""
 
     def show(*arguments):
         result = CliRunner(env={"COLUMNS": "200"}).invoke(bert_pipeline, [*arguments])

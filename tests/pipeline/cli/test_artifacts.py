@@ -1,4 +1,4 @@
-"""What `inspect` refuses."""
+"""Paths that `inspect` refuses."""
 
 import json
 

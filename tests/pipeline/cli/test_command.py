@@ -1,4 +1,4 @@
-"""A command line becomes a config and a job, what the job returns an exit code."""
+"""A command line becomes a config and a job, the result of the job an exit code."""
 
 import json
 

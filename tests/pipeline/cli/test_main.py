@@ -1,4 +1,4 @@
-"""Exit codes and messages of the command line, and that its names stay what they are."""
+"""Exit codes and messages of the command line, and its names, which stay."""
 
 import signal
 import weakref

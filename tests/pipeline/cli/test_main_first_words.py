@@ -1,4 +1,4 @@
-"""What a command has imported when it says something for the first time."""
+"""The modules that a command has imported when it prints its first line."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""TensorFlow's pool is asked for, and does keep what a step freed."""
+"""TensorFlow's pool is asked for, and keeps the memory that a step freed."""
 
 import os
 import subprocess

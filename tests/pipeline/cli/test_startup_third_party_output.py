@@ -1,4 +1,4 @@
-"""What other libraries write to stderr: noise is dropped, whoever writes it, and nothing else."""
+"""Lines of other libraries on stderr: noise is dropped, whoever writes it, and nothing else."""
 
 import os
 import pty

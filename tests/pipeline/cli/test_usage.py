@@ -1,4 +1,4 @@
-"""A wrong command line is one line that says what to type instead."""
+"""A wrong command line ends in one line with the right one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""With every rule on: documents in = kept + dropped by rule + rejected, in all formats."""
+"""Documents in = kept + dropped by rule + rejected, with every rule on, in all formats."""
 
 import csv
 import json

@@ -336,7 +336,7 @@ FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 
 @given(st.lists(st.tuples(FIELD, FIELD), max_size=8), st.integers(1, 40), st.booleans())
 def test_csv_of_any_content_and_any_cut_gives_its_rows(tmp_path_factory, rows, cut, always_quote):
-    """What Python's `csv` writes, our reader reads."""
+    """Our reader reads the output of Python's `csv`."""
     import csv
     import io
 

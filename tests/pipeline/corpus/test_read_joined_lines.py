@@ -1,4 +1,4 @@
-"""Which lines of a text are one sentence or one paragraph, and which are not."""
+"""Lines of a text that are one sentence or one paragraph, and lines that are not."""
 
 import json
 

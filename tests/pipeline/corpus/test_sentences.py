@@ -1,4 +1,4 @@
-"""The sentence splitter on what golden-rule sets for English ask, and on other scripts."""
+"""The sentence splitter on golden-rule sets for English, and on other scripts."""
 
 import numpy as np
 import pytest

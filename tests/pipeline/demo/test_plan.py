@@ -1,4 +1,4 @@
-"""The demo's data files are what the documents say they are."""
+"""The demo's data files are as the documents describe them."""
 
 import csv
 import json

@@ -14,7 +14,7 @@ from pipeline.outputs.place import OutputPlace
 
 @pytest.fixture
 def weights(tmp_path):
-    """Return what passes for a HuggingFace folder at first sight."""
+    """Return a folder that passes for HuggingFace's at first sight."""
     folder = tmp_path / "weights"
     folder.mkdir()
     (folder / "config.json").write_text("{}")

@@ -1,4 +1,4 @@
-"""What the demo prints: commands that the command line takes."""
+"""The demo prints commands that the command line takes."""
 
 from click.testing import CliRunner
 

@@ -1,4 +1,4 @@
-"""Files of vectors: which are, what they hold, which are no pair."""
+"""Files of vectors: recognized, read, and refused as a pair."""
 
 import numpy as np
 import pyarrow as pa

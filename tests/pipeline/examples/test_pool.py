@@ -1,4 +1,4 @@
-"""Pools: the order of documents, the split, random next choices, and what is made of them."""
+"""Pools: the order of documents, the split, random next choices, and the records of a pool."""
 
 import dataclasses
 import itertools

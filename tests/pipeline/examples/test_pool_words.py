@@ -1,4 +1,4 @@
-"""Of every layout of a corpus, nearly all words are in some record within the passes."""
+"""Nearly all words of a corpus in any layout are in some record within the passes."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Tokenized blocks: what becomes of sentences and documents, and the way through bytes."""
+"""Tokenized blocks: their sentences and documents, and the way through bytes."""
 
 import numpy as np
 import pyarrow as pa

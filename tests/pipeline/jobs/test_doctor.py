@@ -1,4 +1,4 @@
-"""`doctor` on what is not installed."""
+"""`doctor` about packages that are not installed."""
 
 import dataclasses
 import tomllib

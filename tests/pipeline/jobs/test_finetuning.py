@@ -1,4 +1,4 @@
-"""The jobs `finetune` and `evaluate`: what they write, count, and go on from."""
+"""The jobs `finetune` and `evaluate`: their files, counts, rejects and resumed runs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def quietly():
 
 @pytest.fixture(scope="module")
 def log():
-    """Return what the run of `finished` says."""
+    """Return the stream that the run of `finished` writes to."""
     return io.StringIO()
 
 
@@ -110,7 +110,7 @@ def extended(place):
 
 @pytest.fixture(scope="module")
 def held_out(place):
-    """Return a run that holds out evaluation rows, and what it says."""
+    """Return the manifest of a run that holds out evaluation rows, and its output."""
     rows = place / "many.csv"
     cells = [f"{a} {b} {c} film,{b}" for a in VOCAB[5:] for b in VOCAB[5:7] for c in VOCAB[5:]]
     rows.write_text("\n".join(["text,label", *cells, ",good", ""]))
@@ -275,7 +275,7 @@ def test_evaluate_without_a_decision(place, finished):
 
 
 def check_rejects(place, output, said):
-    """Of 8 training rows 2 are rejected, of 3 evaluation rows 1."""
+    """Check that 2 of 8 training rows are rejected, and 1 of 3 evaluation rows."""
     assert len((output / "rejects.jsonl").read_text().splitlines()) == 3
     train, evaluation = place / "train.csv", place / "eval.jsonl"
     assert f"warning: {train}: 2 of 8 rows rejected\n" in said

@@ -33,7 +33,7 @@ def run_of(rate, seed, **metrics):
 
 
 def test_the_best_mean_decides_and_then_the_best_run():
-    """So that one lucky seed does not choose the settings."""
+    """One lucky seed does not choose the settings."""
     found = combinations(
         [
             run_of(1, 1, f1=0.9, loss=1.0),

@@ -1,4 +1,4 @@
-"""The import-weights job: what it leaves, and that a wrong source leaves nothing."""
+"""The import-weights job: its outputs; a wrong source leaves nothing."""
 
 import io
 import json

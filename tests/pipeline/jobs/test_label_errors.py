@@ -1,4 +1,4 @@
-"""The job `label-errors`: what it writes and counts, through the command line."""
+"""The job `label-errors`: its files and counts, through the command line."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""A page replaces an older page; any other file when asked, and never what it is about."""
+"""A page replaces an older page, any other file only when asked, and never its own input."""
 
 import json
 

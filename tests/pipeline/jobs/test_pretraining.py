@@ -94,7 +94,7 @@ def test_short_sequences_share_rows_and_are_learned_as_well(padded_data, model_c
 
 
 def test_without_eval_records_the_last_model_is_the_best(model_config, tmp_path):
-    """With a seed and rates of dropout of its own; any whole number is a seed."""
+    """The run has its own seed, any whole number, and its own rates of dropout."""
     data = write_data(tmp_path / "data", eval_records=0)
     keys = {"steps": 1, "seed": 2**70, "attention_probs_dropout_prob": 0.5}
     manifest, said = train(data, tmp_path / "run", model_config=model_config, **keys)

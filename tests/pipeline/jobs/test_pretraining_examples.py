@@ -1,4 +1,4 @@
-"""The preprocess job: same bytes however it runs, whole or not there, and what it says."""
+"""The preprocess job: the same bytes however it runs, whole or not there, and its output."""
 
 import io
 import json
@@ -78,7 +78,7 @@ def config_of(folder: Path, **values) -> PreprocessConfig:
 
 
 def run(config: PreprocessConfig, *, overwrite: bool = False, **runner_values):
-    """Run the job, and return its manifest and what it said."""
+    """Run the job, and return its manifest and its output."""
     said = io.StringIO()
     runner = build_section(RunnerConfig, {"workers": 1, **runner_values})
     options = RunOptions(overwrite=overwrite, console=Console(said))

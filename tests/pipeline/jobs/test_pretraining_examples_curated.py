@@ -74,7 +74,7 @@ def folder(tmp_path) -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> tuple[Path, dict, str]:
-    """Return the folder of a corpus and its records, their manifest, and what was said."""
+    """Return the folder of a corpus and its records, their manifest, and the job's output."""
     folder = write_corpus(tmp_path_factory.mktemp("curated"))
     return folder, *run(folder)
 
@@ -194,7 +194,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 def test_documents_with_text_of_evaluation_data_are_dropped(folder):
-    """As if they had never been there."""
+    """The records are those of a corpus without them."""
     plain = {"input": [str(folder / "corpus/a.jsonl")], "curation": [], "duplicates": "keep"}
     rows = (folder / "corpus/a.jsonl").read_text().splitlines()
     shared = [
@@ -226,7 +226,7 @@ def test_documents_with_text_of_evaluation_data_are_dropped(folder):
 
 
 def test_paragraphs_with_text_of_evaluation_data_are_cut(folder):
-    """As if they had never been there; a document of nothing else is dropped."""
+    """The records are those of a corpus without them; a document of nothing else is dropped."""
     shared = " ".join(WORDS[:20])
     for name, rest in (("with", f"{shared}."), ("without", "")):
         rows = [
@@ -253,7 +253,7 @@ def test_paragraphs_with_text_of_evaluation_data_are_cut(folder):
 
 
 def test_documents_that_another_corpus_has_are_dropped(folder):
-    """As if they had never been there, from its texts and from the signatures of its records."""
+    """The records are those of a corpus without them, by texts and by signatures of records."""
     plain = {"curation": [], "duplicates": "keep", "duplicate_lines": "keep"}
     rows = (folder / "corpus/a.jsonl").read_text().splitlines()
     shared = [4, 20, 40]

@@ -102,7 +102,7 @@ def test_the_graph_of_a_terabyte_fits_and_runs_in_the_image_alone(variant, graph
 def test_a_graph_that_was_run_by_somebody_else_is_finished_by_the_same_command(
     tmp_path, monkeypatch
 ):
-    """As Dataflow runs what the launcher of a flex template submits."""
+    """Dataflow runs the graph that the launcher of a flex template submits."""
     documents = "\n\n".join(f"ba be bi {n} .\nbo bu .\nba bo ." for n in range(40))
     (tmp_path / "corpus.txt").write_text(documents + "\n")
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ba", "be", "bi", "bo", "bu", "."]

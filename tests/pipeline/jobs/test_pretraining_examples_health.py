@@ -140,7 +140,7 @@ def test_masks_of_whole_words_are_told_to_do_nothing_for_chinese(folder):
 
 
 def test_the_vocabulary_decides_whether_texts_are_lower_cased(folder):
-    """Of a cased one its manifest; extended and used, it stays cased."""
+    """The manifest says that one is cased; extended and used, it stays cased."""
     names = ["Anna", "Berta", "Carl", "Emil", "Oslo", "Rome"]
     lines = [f"{a} went from {b} to {c} in May ." for a in names for b in names for c in names[:3]]
     (folder / "corpus.txt").write_text("\n".join(lines[:50]) + "\n\n" + "\n".join(lines[50:]))
@@ -160,7 +160,7 @@ def test_the_vocabulary_decides_whether_texts_are_lower_cased(folder):
 
 
 def test_accents_that_are_kept_travel_to_the_model(folder):
-    """Of Hindi, whose vowel signs are marks, and of Ukrainian: й without its mark is и."""
+    """Hindi's vowel signs are marks, and Ukrainian's й without its mark is и."""
     text = HINDI.replace("\n\n", "\n") + "Йому й їй. Мій дім.\nЇжак і йод.\n\n"
     (folder / "corpus.txt").write_text(text * 4, encoding="utf-8")
     made = {"input": [str(folder / "corpus.txt")], "min_frequency": 1, "vocab_size": 200}

@@ -69,7 +69,7 @@ def values_of(corpus: Path, output: Path, **values) -> dict:
 
 
 def run(values: dict, *, overwrite: bool = False):
-    """Run the job in this process, and return its manifest and what it said."""
+    """Run the job in this process, and return its manifest and its output."""
     said = io.StringIO()
     manifest = pretraining_examples.run(
         build_section(PreprocessConfig, values),
@@ -134,7 +134,7 @@ def whole(corpus, tmp_path_factory):
 
 
 def interrupt(workers: Workers, values: dict, kind: str, number: int) -> dict[str, int]:
-    """Run until the n-th piece of a kind, and return what was done."""
+    """Run until the n-th piece of a kind, and return the finished pieces."""
     workers.dies_at = (kind, number)
     with pytest.raises(Exception, match="Killed"):
         run(values)
@@ -158,7 +158,7 @@ def stopped(corpus, tmp_path_factory):
 
 
 def same_files(folder: Path) -> dict[str, tuple[int, int]]:
-    """Return what changes when a file is written again."""
+    """Return inode and time of each shard, which change when a file is written again."""
     return {
         path.name: (path.stat().st_ino, path.stat().st_mtime_ns)
         for path in folder.glob("*.tfrecord")

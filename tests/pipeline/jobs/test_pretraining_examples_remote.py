@@ -48,7 +48,7 @@ def run(corpus, output, **changes):
 
 
 def content(files):
-    """All but what says when and where it was made."""
+    """Return all files but those that tell when and where they were made."""
     return {
         name: data for name, data in files.items() if name not in ("manifest.json", "config.yaml")
     }

@@ -55,7 +55,7 @@ def test_phases_continue_with_one_schedule_on_longer_rows(whole):
 def test_a_run_stopped_between_phases_ends_as_one_that_was_not(
     whole, phases, model_config, tmp_path, monkeypatch
 ):
-    """To the last bit, averaged weights included."""
+    """Equal to the last bit, averaged weights included."""
     keep_if_best = training.BestModelKeeper.keep_if_best
 
     def keep_and_stop(self, found, metrics, notes, **errors):

@@ -1,4 +1,4 @@
-"""What `train` says before it trains: the plan of a dry run, and memory that will not suffice."""
+"""The output of `train` before it trains: the plan of a dry run, and too little memory."""
 
 import pytest
 import tensorflow as tf

@@ -16,7 +16,7 @@ MODEL, METRICS = "best/model.safetensors", "metrics.jsonl"
 
 
 def test_a_run_that_fails_while_it_is_published_resumes(data, model_config, tmp_path):
-    """With the losses, the model and the files of one on this machine."""
+    """It has the losses, the model and the files of one on this machine."""
     for name, content in local_files(data).items():
         FILES[f"{DATA}/{name}"] = content
     keys = {"model_config": model_config, "eval_every": 3, "checkpoint_every": 3}

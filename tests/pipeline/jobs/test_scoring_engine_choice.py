@@ -52,7 +52,7 @@ class SlowEngine(ConstantEngine):
 
 @pytest.fixture
 def config(monkeypatch, tmp_path) -> ScoreConfig:
-    """Of a model that two engines run, the preferred one being slow."""
+    """Return the config of a model that two engines run, the preferred one being slow."""
     clock = Clock()
     monkeypatch.setattr("bert_tf.engines.choice.time", clock)
     slow = SimpleNamespace(load=lambda folder, **_: SlowEngine(folder, clock))
@@ -72,7 +72,7 @@ def config(monkeypatch, tmp_path) -> ScoreConfig:
 
 @pytest.fixture
 def choose(config, tmp_path):
-    """Chooses among candidates for a table of so many rows; the name, and what was shown."""
+    """Return a function: the engine it chooses for a table of so many rows, and its output."""
 
     def run(candidates, rows):
         (tmp_path / "a.csv").write_text("text\n" + "".join(f"row {n}\n" for n in range(rows)))

@@ -1,4 +1,4 @@
-"""What `score` makes of the profile that an exported model carries."""
+"""The use that `score` makes of the profile of an exported model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def texts(tmp_path) -> list[str]:
 
 
 def score_only(model: Path, folder: Path, name: str, **values):
-    """Return the manifest, and what the console showed."""
+    """Return the manifest, and the console's output."""
     values = {
         "model": str(model),
         "input": [str(folder / "new.csv")],
@@ -66,7 +66,7 @@ def score_only(model: Path, folder: Path, name: str, **values):
 
 
 def score(model: Path, folder: Path, name: str = "scored.csv", **values):
-    """Return the manifest, the rows of the output, and what the console showed."""
+    """Return the manifest, the rows of the output file, and the console's output."""
     manifest, shown = score_only(model, folder, name, **values)
     with (folder / name).open(newline="") as rows:
         found = list(csv.DictReader(rows)) if name.endswith("csv") else list(map(json.loads, rows))

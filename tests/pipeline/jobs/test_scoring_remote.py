@@ -69,7 +69,7 @@ def run(model, inputs, output, **values):
 
 
 def content(files):
-    """All but what says when and where it was made."""
+    """Return all files but those that tell when and where they were made."""
     kept = files.keys() - {"manifest.json", "config.yaml"}
     return {name: files[name] for name in kept}
 

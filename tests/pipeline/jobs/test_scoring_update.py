@@ -1,4 +1,4 @@
-"""`score --update`: what a scheduler runs every night on a folder that files are added to."""
+"""`score --update`, which a scheduler runs every night on a folder that files are added to."""
 
 import io
 import json

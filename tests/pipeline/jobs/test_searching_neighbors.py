@@ -1,4 +1,4 @@
-"""Exact search against scikit-learn, in any blocks, and what recall counts."""
+"""Exact search against scikit-learn, in any blocks, and recall."""
 
 import importlib.util
 

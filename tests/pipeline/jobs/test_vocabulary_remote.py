@@ -42,7 +42,7 @@ def run(corpus, output, **values):
 
 
 def whole(folder, expected):
-    """Whether the vocabulary and all beside it are there, and nothing else."""
+    """Return whether the vocabulary and all beside it are there, and nothing else."""
     found = stored_files(folder)
     assert found.keys() == {*DATA, "vocab.txt.manifest.json"}
     return {name: found[name] for name in DATA} == expected

@@ -1,4 +1,4 @@
-"""A log holds the traceback of a failure, and of a job that was stopped what it said."""
+"""A log holds the traceback of a failure, and the output of a job that was stopped."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from pipeline.outputs.job_log import JobLog
 
 @pytest.fixture
 def sent():
-    """Yield a log, and what it has sent since the last call."""
+    """Yield a log, and a function that returns the lines it has sent since the last call."""
     reader, writer = os.pipe()
     yield JobLog(writer), lambda: os.read(reader, 1 << 16).decode()
     os.close(reader)

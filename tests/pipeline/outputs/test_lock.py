@@ -225,7 +225,7 @@ def test_a_file_that_is_removed_between_opening_and_locking_is_no_lock(tmp_path,
 
 @pytest.mark.parametrize("directory", [True, False])
 def test_a_place_where_nothing_can_be_made_is_refused(tmp_path, monkeypatch, directory):
-    """As /proc: folders seem to vanish whenever they are made."""
+    """/proc is such a place: folders seem to vanish whenever they are made."""
 
     def fail(path):
         raise FileNotFoundError(path)

@@ -174,7 +174,7 @@ def make_folder(path):
 
 
 def test_a_directory_is_replaced_where_a_killed_process_of_this_number_left_the_old_one(tmp_path):
-    """In containers every process may have the number 1."""
+    """In a container any process may have the number 1."""
     names = ["out", f".out.{os.getpid()}.before", f".out.{os.getpid()}.partial"]
     for name in names:
         make_folder(tmp_path / name)

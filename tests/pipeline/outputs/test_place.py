@@ -1,4 +1,4 @@
-"""What is not a job's own is not replaced: beside its output, inside it and where links lead."""
+"""Files of others are not replaced: beside a job's output, inside it and behind links."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""What a run has on other storage whenever the process that publishes it is killed."""
+"""The files of a run on other storage whenever the process that publishes it is killed."""
 
 import hashlib
 import io
@@ -33,7 +33,7 @@ def open_run(scheme, folder, check_held=held):
 
 
 def write_step(run: Path, step: int, *, keep: int = 2) -> None:
-    """What a run has after a step, checkpoints as this test checks them."""
+    """Write the files of a run after a step, with checkpoints as this test checks them."""
     for folder in ("best", "tensorboard/train", f"checkpoints/step-{step:08d}"):
         (run / folder).mkdir(parents=True, exist_ok=True)
     (run / "metrics.jsonl").write_text("".join(f"{n}\n" for n in range(step + 1)))
@@ -53,7 +53,7 @@ def write_step(run: Path, step: int, *, keep: int = 2) -> None:
 
 
 def newest_step(run: Path) -> int:
-    """Of the checkpoints, all of which are whole."""
+    """Return the newest step of the checkpoints, all of which are whole."""
     steps = [0]
     for folder in run.glob("checkpoints/*"):
         state = json.loads((folder / "state.json").read_text())

@@ -1,4 +1,4 @@
-"""What `init pretrain` proposes follows from what is given, and its comments from what it chose."""
+"""The proposal of `init pretrain` follows from the inputs, its comments from its choices."""
 
 from pathlib import Path
 

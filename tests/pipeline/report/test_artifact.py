@@ -1,4 +1,4 @@
-"""What `inspect` shows of artifacts other than pretraining records."""
+"""The output of `inspect` for artifacts other than pretraining records."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Where artifacts come from: found, changed and missing inputs."""
+"""The origin of artifacts: found, changed and missing inputs."""
 
 from pathlib import Path
 

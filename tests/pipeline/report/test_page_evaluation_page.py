@@ -1,4 +1,4 @@
-"""The page of an evaluation: what it shows, that texts stay texts, and that it stays small."""
+"""The page of an evaluation: its content; texts stay texts, and it stays small."""
 
 import dataclasses
 import json

@@ -86,7 +86,7 @@ def evaluation(folder, text):
 
 
 def corpus(folder, text):
-    """Of documents that are equal and that a rule drops, in a file and folder named so."""
+    """Return the page of a corpus of equal documents that a rule drops, named so."""
     place = folder / text
     place.mkdir()
     (place / f"{text}.txt").write_text(f"It rains. {text}\nAll is dry.\n\n" * 3)
@@ -96,7 +96,7 @@ def corpus(folder, text):
 
 
 def vocabulary(folder, text):
-    """With an entry, a corpus and a manifest of this text."""
+    """Return the page of a vocabulary with an entry, a corpus and a manifest of this text."""
     (folder / f"{text}.txt").write_text(f"It rains. {text} the rain and the wind.\n\n" * 60)
     path = folder / f"v{text}"
     special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

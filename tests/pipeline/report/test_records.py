@@ -1,4 +1,4 @@
-"""What `inspect` shows of pretraining records, in the terminal and as a page."""
+"""The output of `inspect` for pretraining records, in the terminal and as a page."""
 
 import html.parser
 

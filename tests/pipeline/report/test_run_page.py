@@ -1,4 +1,4 @@
-"""What a run's page says first."""
+"""The first lines of a run's page."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which of several runs is best, and which rows changed."""
+"""The best of several runs, and the rows that changed."""
 
 import json
 

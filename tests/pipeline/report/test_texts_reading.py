@@ -1,4 +1,4 @@
-"""What is read off a model: predictions, neighbors, attention, for texts of any length."""
+"""Readings of a model: predictions, neighbors, attention, for texts of any length."""
 
 import keras
 import numpy as np

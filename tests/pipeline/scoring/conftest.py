@@ -21,7 +21,7 @@ COLUMNS = ScoringColumns(sources={"text": "text"}, fields=TASKS["classification"
 
 
 def label_of(text: str) -> str:
-    """What the stand-in for a model predicts: it depends on the text alone and needs quoting."""
+    """Return the stand-in's prediction: it depends on the text alone and needs quoting."""
     return f'{len(text)}, "{text[:1].strip()}"'
 
 

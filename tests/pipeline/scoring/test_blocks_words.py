@@ -33,7 +33,7 @@ ENTITIES = [
 
 
 def predicted_of(text: str, tag: str) -> list[dict]:
-    """What the stand-in predicts: words with a capital are entities, white space has no token."""
+    """Return the stand-in's prediction: words with a capital are entities, blanks have no token."""
     found, place = [], 0
     for word in text.split(" "):
         end = place + len(word)

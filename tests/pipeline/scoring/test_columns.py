@@ -1,4 +1,4 @@
-"""Which columns are read and added."""
+"""The columns that are read and added."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Which cells stay as they are where formulas are escaped."""
+"""Cells that stay as they are where formulas are escaped."""
 
 import itertools
 import re

@@ -245,7 +245,7 @@ def long_cells():
 
 @pytest.mark.usefixtures("long_cells")
 def test_tables_as_people_have_them_keep_every_cell(tmp_path, make_plan, score):
-    """Dates, emoji, HTML, a megabyte, nothing at all, and what looks like a number."""
+    """Dates, emoji, HTML, a megabyte, nothing at all, and texts that look like numbers."""
     header = ("id", "text", "day", "note")
     rows = [
         (
@@ -307,7 +307,7 @@ FORMULAS = [
 
 @pytest.mark.parametrize("source", ["csv", "jsonl"])
 def test_formulas_get_an_apostrophe_and_numbers_none(tmp_path, make_plan, score, source):
-    """In every column and in the header, whatever the source; nothing else changes."""
+    """It holds in every column and in the header, for any source; nothing else changes."""
     cells = [cell for cell, _ in FORMULAS]
     with (tmp_path / "in.csv").open("w", newline="") as stream:
         csv.writer(stream, delimiter=";").writerows([("text", "@note"), *(("a", c) for c in cells)])

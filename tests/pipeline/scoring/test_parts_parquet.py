@@ -50,7 +50,7 @@ def test_parquet_is_not_compressed_again(tmp_path, make_plan):
 
 
 def scored_columns(texts: list[str]) -> dict[str, list]:
-    """Return what the fixture `score` adds to the usable rows."""
+    """Return the columns that the fixture `score` adds to the usable rows."""
     labels = [f'{len(text)}, "{text[:1].strip()}"' for text in texts]
     return {"predicted_label": labels, "predicted_score": [0.25] * len(texts)}
 

@@ -1,4 +1,4 @@
-"""A dry run says what would be done, and writes nothing."""
+"""A dry run tells the plan, and writes nothing."""
 
 import io
 

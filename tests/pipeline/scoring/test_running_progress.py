@@ -1,4 +1,4 @@
-"""The line on rows: what earlier runs have done counts as done, and not for the speed."""
+"""The line on rows: rows of earlier runs count as done, and not for the speed."""
 
 from collections import Counter
 

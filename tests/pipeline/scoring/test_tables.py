@@ -1,4 +1,4 @@
-"""Which files are scored, and what their outputs are called."""
+"""The files that are scored, and the names of their outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that answer what a test says, and their page on a server."""
+"""Models with the answers of a test, and their page on a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipeline.trying.server import PageServer, listen
 
 
 class FixedEngine:
-    """Predicts the same of every row, or fails; keeps what it was given.
+    """Predicts the same for every row, or fails; keeps its inputs.
 
     Args:
         outputs: of one row, by name; or an exception to raise.
@@ -45,7 +45,7 @@ def _column(value: Any) -> np.ndarray:
 
 @pytest.fixture
 def tried_model() -> Callable[..., TriedModel]:
-    """Return a model by the content of its `task.json` and what it predicts."""
+    """Return a function that makes a model by its `task.json` and its predictions."""
 
     def make(task: dict[str, Any], outputs: dict[str, Any] | Exception) -> TriedModel:
         predictor = Predictor(

@@ -1,4 +1,4 @@
-"""One row in, what a model says of it out; and which models there are to try."""
+"""One row in, the answers of a model out; and the models there are to try."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""The form and what stands under it."""
+"""The form and the answers below it."""
 
 import pytest
 from behavior.pages import check_page

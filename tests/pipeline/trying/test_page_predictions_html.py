@@ -1,4 +1,4 @@
-"""What a page shows follows from the kinds of predictions and the shapes of their values."""
+"""The content of a page follows from the kinds of predictions and the shapes of their values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cells(html: str) -> dict[str, str]:
 
 
 def marks(html: str) -> list[tuple[str, str]]:
-    """Return what is marked and its name."""
+    """Return the marked texts and their names."""
     found = re.findall(r"<mark style=\"--hue:\d+\">(.*?)(?:<small>(.*?)</small>)?</mark>", html)
     return [tuple(each) for each in found]
 
@@ -185,7 +185,7 @@ def test_up_to_eight_names_have_colors_of_their_own():
 
 
 class _Shown(HTMLParser):
-    """What a reader sees of a marked text, without the names of the marks."""
+    """The visible part of a marked text, without the names of the marks."""
 
     def __init__(self, html: str):
         super().__init__()

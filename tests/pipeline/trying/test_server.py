@@ -1,4 +1,4 @@
-"""What browsers, and others, get from the server of a page."""
+"""The answers of a page's server to browsers and to others."""
 
 from __future__ import annotations
 

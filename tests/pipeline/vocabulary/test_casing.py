@@ -1,4 +1,4 @@
-"""Whether texts are lower-cased for a vocabulary: recorded, seen in its entries, or asked for."""
+"""Lower-casing for a vocabulary: recorded, seen in its entries, or asked for."""
 
 import json
 

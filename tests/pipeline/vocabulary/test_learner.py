@@ -1,4 +1,4 @@
-"""The learner against HuggingFace's trainer and against what any vocabulary must satisfy."""
+"""The learner against HuggingFace's trainer and against the properties of any vocabulary."""
 
 import collections
 import inspect

@@ -1,4 +1,4 @@
-"""Savings of added entries: what the corpus is shorter by, and which entries are left out."""
+"""Savings of added entries: the tokens that the corpus is shorter by, and entries left out."""
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ def test_savings_are_uses_times_tokens_saved_and_add_up():
 
 
 def test_entries_that_save_too_little_are_left_out_and_others_are_used_instead():
-    """Without `catcat`, `##cat` saves 2 of its tokens in 3 words."""
+    """If `catcat` is not there, `##cat` saves 2 of its tokens in 3 words."""
     result = found(10)
     assert result.pieces == [*BASE, "cats", "é"]
     assert result.left_out == 3

@@ -1,4 +1,4 @@
-"""Kernels in graphs: what they refuse, and the draws of dropout."""
+"""Kernels in graphs: the inputs they refuse, and the draws of dropout."""
 
 import subprocess
 import sys

@@ -31,7 +31,7 @@ def there_and_back(values, outputs):
 
 
 def edge_values():
-    """Random bits, with what lies halfway between two bfloat16, infinities and zeros; no NaN."""
+    """Return random bits, midpoints of bfloat16, infinities and zeros; no NaN."""
     bits = np.random.default_rng(1).integers(0, 2**32, 20_000, np.uint32)
     bits[:5000] = bits[:5000] & 0xFFFF0000 | 0x8000
     values = bits.view(np.float32)

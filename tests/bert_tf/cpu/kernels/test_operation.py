@@ -1,4 +1,4 @@
-"""Which of TensorFlow's files holds the registry of operations."""
+"""The file of TensorFlow that holds the registry of operations."""
 
 import pytest
 

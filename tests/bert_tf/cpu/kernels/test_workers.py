@@ -39,7 +39,7 @@ def test_pieces_are_the_rows_and_their_sums_are_added_up(monkeypatch, rows):
 
 
 def outputs_and_gradients():
-    """Of a block with dropout, several pieces of rows in every kernel."""
+    """Return those of a block with dropout, where each kernel gets several pieces of rows."""
     block = TransformerBlock(CONFIG, first_dropout_stream=0)
     block.build()
     for number, variable in enumerate(block.trainable_variables):

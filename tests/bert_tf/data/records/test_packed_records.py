@@ -27,7 +27,7 @@ def sequences(draw):
 
 
 def make_features(lengths, predictions, seed=0):
-    """Unpacked features with any ids, weights in front, and what lies behind them."""
+    """Return unpacked features with any ids, weights in front, and any values behind them."""
     random = np.random.default_rng(seed)
     rows = len(lengths)
     mask = (np.arange(LENGTH) < lengths[:, None]).astype(np.int32)

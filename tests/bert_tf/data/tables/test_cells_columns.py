@@ -1,4 +1,4 @@
-"""What is said of a table that lacks a column."""
+"""The message about a table that lacks a column."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What names a row: line, row of a spreadsheet, id; in lists, rejects and messages."""
+"""Names of a row: its line, its row in a spreadsheet, its id; in lists, rejects and messages."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What columns look like, and which one is meant."""
+"""Sketches of columns, and the column that is meant."""
 
 import pytest
 

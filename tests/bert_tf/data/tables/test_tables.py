@@ -261,7 +261,7 @@ def test_cells_that_are_needed_are_enough_without_a_header(tmp_path):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_rejects_name_the_row_of_a_spreadsheet_beside_the_line(tmp_path, end):
-    """As a spreadsheet numbers rows: the header is 1, and a blank line is a row."""
+    """In a spreadsheet the header is row 1, and a blank line is a row."""
     cells = [
         ("id", "text"),
         (1, "a"),

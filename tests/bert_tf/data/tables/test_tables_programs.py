@@ -30,7 +30,7 @@ LONG_TSV = [
     "quoted", ['the lamp was "so" warm', "one\tlamp", "one\nlamp", "so\r\nwarm"]
 )
 def test_quotes_that_come_late_are_quotes(tmp_path, name, quoted):
-    """As pandas writes them, which quotes by need: the first one is beyond what is looked at."""
+    """Pandas quotes by need: the first quote comes after the sampled rows."""
     rows = list(LONG_TSV)
     rows[21_000] = (quoted, "x")
     stream = io.StringIO()

@@ -1,4 +1,4 @@
-"""Rows of words: what is read of each file, and sentences with a column more."""
+"""Rows of words: the columns read of each file, and sentences with a column more."""
 
 from __future__ import annotations
 

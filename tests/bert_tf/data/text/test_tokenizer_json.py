@@ -1,4 +1,4 @@
-"""`tokenizer.json`: what HuggingFace's package writes for BERT is read, all else is refused."""
+"""A `tokenizer.json` of HuggingFace's package for BERT is read; any other is refused."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Vocabulary files: read as written, and what is refused."""
+"""Vocabulary files that are read as written, and those that are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The text layer against HuggingFace's tokenizers; what may differ: docs/tokenization.md."""
+"""The text layer against HuggingFace's tokenizers; docs/tokenization.md lists the differences."""
 
 import string
 import unicodedata
@@ -28,7 +28,7 @@ VOCAB = list(
 
 
 def unchanged_since_unicode_3(character: str) -> bool:
-    """Whether a character's class is the same in every Unicode table in use."""
+    """Return whether a character's class is the same in every Unicode table in use."""
     category = unicodedata.category(character)
     return category != "Cn" and category == unicodedata.ucd_3_2_0.category(character)
 

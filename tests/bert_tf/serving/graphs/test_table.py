@@ -1,4 +1,4 @@
-"""What is read of texts that are longer than a sequence."""
+"""The parts that are kept of texts longer than a sequence."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""What is said of labels before training."""
+"""Messages about labels before training."""
 
 from __future__ import annotations
 

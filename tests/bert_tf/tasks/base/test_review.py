@@ -1,4 +1,4 @@
-"""What every task shows of the rows that it has read, and what it finds wrong with them."""
+"""The review of rows that every task shows, and the faults it finds in them."""
 
 import io
 import json
@@ -30,7 +30,7 @@ OTHERS = {
 
 @pytest.fixture
 def review(small_config, tmp_path):
-    """Read rows as training rows of a task, and return what is said on looking at them."""
+    """Read rows as training rows of a task, and return the lines of their review."""
 
     def run(task, rows, name="train.jsonl", **values):
         path = tmp_path / name

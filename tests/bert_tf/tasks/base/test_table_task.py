@@ -193,7 +193,7 @@ def test_texts_that_are_too_long(small_config, tokenizer, tmp_path, quiet_consol
 
 @pytest.mark.slow
 def test_logits_of_windows_are_averaged(small_config, tokenizer, tmp_path, quiet_console):
-    """By a model that sees each window as a text of its own."""
+    """The model sees each window as a text of its own."""
     train = tmp_path / "train.csv"
     train.write_text(LONG)
     config = small_config(

@@ -54,7 +54,7 @@ def test_the_temperature_is_that_of_scikit_learn():
 
 
 def test_at_the_best_temperature_the_expected_logit_is_that_of_the_labels():
-    """What setting the derivative of the likelihood to zero says."""
+    """There the derivative of the likelihood is zero."""
     logits, labels = overconfident_rows(seed=5)
     probabilities = np.exp(log_softmax(logits / fit_temperature(logits, labels)))
     expected = (probabilities * logits).sum(axis=1).mean()

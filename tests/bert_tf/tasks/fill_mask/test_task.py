@@ -1,4 +1,4 @@
-"""Which models fill masks, and what is kept with an exported one."""
+"""The models that fill masks, and the settings that an exported one keeps."""
 
 import dataclasses
 import json

@@ -8,7 +8,7 @@ from bert_tf.tasks.multilabel.label_cells import LabelForm, likely_separator, li
 
 
 def listed(cells, *, separator="|", names=(), **columns):
-    """Return what is made of a column, or of several: the labels of each row, and the rejects."""
+    """Return the labels of each row of a column, or of several, and the rejects."""
     columns = columns or {"tags": cells}
     count = len(next(iter(columns.values())))
     form = LabelForm(

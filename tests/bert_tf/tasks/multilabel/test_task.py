@@ -36,7 +36,7 @@ ROWS = [
 
 @pytest.fixture
 def read_training(small_config, tmp_path):
-    """Read rows as a fine-tuning does; what it prints goes to `stream`."""
+    """Read rows as a fine-tuning does; it prints to `stream`."""
 
     def read(rows, name="rows.jsonl", stream=None, **values):
         path = write_rows(tmp_path / name, rows)

@@ -190,7 +190,7 @@ def test_rows_are_held_out_with_all_that_is_theirs(objects):
 
 
 def test_labels_that_count_from_1(objects):
-    """As those of WinoGrande and SocialIQA do."""
+    """WinoGrande and SocialIQA count so."""
     choices = ["x", "y", "z"]
     with pytest.raises(
         UsageError, match="no label is 0, the first choice, and some are the number"
@@ -220,7 +220,7 @@ def test_letters_are_no_labels(objects):
 
 
 def test_labels_name_the_choices_of_exams(objects, tmp_path):
-    """As of ARC, CommonsenseQA and MedQA; ARC has numbers for letters in some rows."""
+    """ARC, CommonsenseQA and MedQA do; ARC has numbers for letters in some rows."""
     texts = ["a lamp", "an oven", "a road"]
     struct = {"text": texts, "label": ["A", "B", "C"]}
     listed = [{"label": name, "text": text} for name, text in zip("ABC", texts, strict=True)]
@@ -251,7 +251,7 @@ def test_rows_without_names_keep_their_form(objects):
 
 @pytest.mark.parametrize("labels", ["AB", "ab", ["(A)", "B."]])
 def test_labels_may_be_letters_of_choices(objects, labels):
-    """As of RACE, MMLU and Kaggle's exams."""
+    """RACE, MMLU and Kaggle's exams have them."""
     shown = io.StringIO()
     rows = [row(["a lamp", "an oven"], label) for label in labels]
     found = read(objects(*rows), console=Console(shown))

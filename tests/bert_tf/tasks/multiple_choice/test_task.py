@@ -70,7 +70,7 @@ def test_it_does_what_every_task_does(small_config, write, tokenizer, question):
 
 
 def test_the_loss_of_a_batch_equals_huggingface():
-    """Of rows of choices as HuggingFace takes them, with a row and a choice of padding besides."""
+    """HuggingFace takes the same rows; here a row and a choice of padding are added."""
     directory = read_model_directory(GOLDEN)
     task = task_of_weights(directory)
     assert task.declaration.name == "multiple-choice"

@@ -48,7 +48,7 @@ def test_intervals_and_tails_are_those_of_their_definitions():
 
 
 def test_the_accuracy_above_a_chosen_threshold_is_as_promised():
-    """In at most 5% of models it is not; the accuracy of calibrated rows is their probability."""
+    """It may fail for 5% of models; the accuracy of calibrated rows is their probability."""
     missed = 0
     for seed in range(200):
         score, is_right = drawn(600, seed)

@@ -25,7 +25,7 @@ QUESTIONS = st.lists(
 
 
 def find_best_thresh(preds, scores, na_probs, qid_to_has_ans):
-    """Of evaluate-v2.0.py (Rajpurkar et al. 2018), as it is written there."""
+    """Copied from evaluate-v2.0.py (Rajpurkar et al. 2018)."""
     num_no_ans = sum(1 for k in qid_to_has_ans if not qid_to_has_ans[k])
     cur_score = num_no_ans
     best_score = cur_score
@@ -72,7 +72,7 @@ def test_the_threshold_is_the_official_one(questions):
 
 @given(QUESTIONS, st.lists(ODDS))
 def test_no_other_threshold_is_better(questions, others):
-    """With ties too, which the official script breaks by the order of questions."""
+    """Ties are tried, too; the official script breaks them by the order of questions."""
     spans = spans_of([*questions, *questions[:3]])
     # An empty answer to a question without one is right, unless the script counts it at once.
     f1 = np.where(spans.has_answer | spans.is_text, spans.f1, 1.0)

@@ -1,4 +1,4 @@
-"""Wrong places of answers: what is rejected in training, what is warned of in evaluation."""
+"""Wrong places of answers are rejected in training, and warned about in evaluation."""
 
 import io
 import json

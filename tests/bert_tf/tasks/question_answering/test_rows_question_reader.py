@@ -1,4 +1,4 @@
-"""Questions from SQuAD JSON and from tables; what is wrong is rejected with its reason."""
+"""Questions from SQuAD JSON and from tables; wrong ones are rejected with their reason."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_questions_and_rejects_of_squad_json_have_lines(tmp_path):
     text = path.read_text()
 
     def line_before(mark: str) -> int:
-        """Of the bracket that opens the object in which the mark comes first."""
+        """Return the line before that of the mark, where the bracket opens its object."""
         return text[: text.index(mark)].count("\n")
 
     assert found.lines == [line_before('"id": "a"')]

@@ -1,4 +1,4 @@
-"""Which texts hold the end of a sentence; Python and TensorFlow agree."""
+"""Texts that hold the end of a sentence; Python and TensorFlow agree on them."""
 
 import pytest
 import tensorflow as tf

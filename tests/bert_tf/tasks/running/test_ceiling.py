@@ -1,4 +1,4 @@
-"""What a perfect model reaches on rows: everything on clean ones, and less by a known count."""
+"""The best result that rows allow: perfect on clean rows, lower by a known count on others."""
 
 import functools
 import io

@@ -109,7 +109,7 @@ def test_choices_are_right_if_no_earlier_one_reads_alike(rows, ceiling_of):
 
 
 def test_only_a_sample_is_measured_but_all_rows_tell_which_labels_are_common(ceiling_of):
-    """In a sample of every fifth row no text would have two labels."""
+    """A sample of every fifth row would have no text with two labels."""
     many = [(f"{a} {b} {c} {d}", a) for a in LETTERS for b in LETTERS for c in "bc" for d in "bcd"]
     rows = [row for text, label in many for row in ((text, label), *([(text, "z")] * 2))]
     found = ceiling_of("classification", texts_with_labels(rows))

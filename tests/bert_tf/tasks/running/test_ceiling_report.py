@@ -1,4 +1,4 @@
-"""Which ceilings are told, warned about or an error, and the columns that are stored."""
+"""Ceilings that are told, warned about or an error, and the columns that are stored."""
 
 import io
 

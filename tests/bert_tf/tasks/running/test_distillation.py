@@ -37,7 +37,7 @@ def train(tmp_path):
 
 @pytest.fixture
 def config(small_config, tmp_path, train):
-    """Of a student; `output` names its folder."""
+    """Return a function that makes the config of a student; `output` names its folder."""
 
     def make(output, **values):
         defaults = {"task": "classification", "train": train, "eval": train, "epochs": 2}
@@ -63,7 +63,7 @@ def training_lines(run):
 
 
 def test_a_teacher_without_weight_changes_nothing(config, teacher, quiet_console):
-    """But for the rounding of another loss: AdamW would hide a gradient of another scale."""
+    """Only the loss is rounded otherwise. AdamW would hide a gradient of another scale."""
     values = {"epochs": 3, "log_every": 1}
     alone = config("alone", **values)
     taught = config("taught", teacher=teacher, distill_weight=0.0, **values)
@@ -81,7 +81,7 @@ def test_a_teacher_without_weight_changes_nothing(config, teacher, quiet_console
 
 
 def test_rows_without_labels_are_learned_from_the_teacher(config, teacher, tmp_path):
-    """Nothing but the teacher says what red and blue mean."""
+    """Only the teacher knows the meaning of red and blue."""
     unlabeled = write(tmp_path / "texts.csv", "text", [[text] for text in [*UNLABELED, '""']])
     colors = [("red red film", "good"), ("a blue blue city", "bad"), ("red city", "good")]
     test = write(tmp_path / "test.csv", "text,label", colors)

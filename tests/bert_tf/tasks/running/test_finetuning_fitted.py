@@ -1,4 +1,4 @@
-"""What a task fits on its evaluation rows is kept with the best model and measured with it."""
+"""Values that a task fits on its evaluation rows are kept and measured with the best model."""
 
 import dataclasses
 import json
@@ -67,7 +67,7 @@ def test_the_best_epoch_keeps_its_fit(config, tmp_path, quiet_console):
 
 
 def test_the_fit_after_training_in_bfloat16_is_that_of_float32(config, tmp_path, quiet_console):
-    """As `evaluate` and exported models compute; bfloat16 has 3 digits."""
+    """It is the one that `evaluate` and exported models compute; bfloat16 has 3 digits."""
     result = finetune(dataclasses.replace(config, precision="bfloat16"), quiet_console)
     kept = json.loads((tmp_path / "run" / "best" / "task.json").read_text())
     assert kept == result.task.settings()

@@ -133,7 +133,7 @@ def test_rows_that_leak_and_texts_with_two_labels_are_warned_about(read, tmp_pat
 
 
 def test_a_file_is_checked_as_a_whole(read):
-    """So that holding rows out does not change the fraction of rejected ones."""
+    """Held-out rows do not change the fraction of rejected ones."""
     seen = []
     read([*ROWS, ("", "good")], seen.extend)
     assert [(len(file), len(file.rejects)) for file in seen] == [(100, 1)]

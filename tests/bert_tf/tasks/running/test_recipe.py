@@ -33,7 +33,7 @@ def recipe_of(rows, *, model=BASE, length=128, per_row=1.0, given=(), **more):
 
 
 def resolved(rows, *, evaluated=True, unlabeled=None, windows=1, task="classification", **values):
-    """The config of a fine-tuning on so many rows, with all its values, and what is printed."""
+    """Return the config of a fine-tuning on so many rows, with all its values, and its output."""
     shown = io.StringIO()
     counts = SimpleNamespace(
         train=SimpleNamespace(source=range(rows), rows=range(windows * (rows + (unlabeled or 0)))),

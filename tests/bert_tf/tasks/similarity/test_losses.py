@@ -17,7 +17,7 @@ def cosine(first, second):
 
 
 def rank_losses(vectors, text_ids, is_row, scale):
-    """Of each row, from the candidates that a batch without duplicates would have."""
+    """Return the loss of each row, from the candidates of a batch without duplicates."""
     matches = {
         (ids[0], ids[1]) for ids, there in zip(text_ids.tolist(), is_row, strict=True) if there
     }

@@ -13,7 +13,7 @@ from bert_tf.tasks.similarity.metrics import cosent, retrieval, score_metrics
 
 
 def brute_force(vectors, text_ids, scale):
-    """What `InformationRetrievalEvaluator.compute_metrics` computes, and the loss of each row."""
+    """Return the metrics of `InformationRetrievalEvaluator`, and the loss of each row."""
     unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
     queries, documents, relevant = {}, {}, {}
     for row, (anchor, *others) in enumerate(text_ids.tolist()):

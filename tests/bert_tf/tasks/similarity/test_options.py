@@ -1,4 +1,4 @@
-"""Which options go together, and what they say when left out."""
+"""Options that go together, and their defaults."""
 
 import pytest
 

@@ -13,7 +13,7 @@ from bert_tf.tasks.similarity.metrics import matched_results, pair_predictions, 
 
 @dataclasses.dataclass
 class Task:
-    """What a page asks of a task."""
+    """The members of a task that a page uses."""
 
     label_column: str | None
     columns: types.SimpleNamespace

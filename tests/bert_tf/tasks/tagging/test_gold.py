@@ -25,7 +25,7 @@ def encoded_words(tokenizer, texts):
 
 
 def test_tokens_with_a_tag_are_those_of_huggingface(pieces, tmp_path):
-    """As `tokenize_and_align_labels` of its run_ner.py gives labels to tokens.
+    """The reference is `tokenize_and_align_labels` of its run_ner.py.
 
     The first token of a word has its tag; with --label_all_tokens others have `I-` after `B-`.
     Here only those have one that begin a word of BERT's.

@@ -1,4 +1,4 @@
-"""What an exported graph writes, against the same in NumPy."""
+"""The outputs of an exported graph against the same in NumPy."""
 
 from __future__ import annotations
 

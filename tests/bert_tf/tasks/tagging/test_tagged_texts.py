@@ -22,7 +22,7 @@ TAGS = [["B-per", "I-per", "O"], ["O"]]
 
 
 def marked(texts):
-    """Return what the marks of each row cover, and their tags."""
+    """Return the texts that the marks of each row cover, and their tags."""
     return [
         [
             (text[texts.starts[mark] : texts.ends[mark]], texts.tags[mark])
@@ -262,7 +262,7 @@ def test_nested_exports_of_label_studio_are_named(tmp_path):
 
 
 def test_a_column_of_sentences_that_lists_do_not_need_is_not_read(tmp_path):
-    """As where a run was trained on a word per row, and is measured on lists."""
+    """A run is trained on a word per row, and measured on lists."""
     rows = [{"tokens": ["a", "b"], "tags": ["O", "O"], "sid": n} for n in range(3)]
     columns = dataclasses.replace(COLUMNS, sentence="sid")
     assert len(read_tagged_texts(write_rows(tmp_path / "a.jsonl", rows), columns)) == 3

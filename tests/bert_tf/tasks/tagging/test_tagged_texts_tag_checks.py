@@ -24,7 +24,7 @@ COLUMNS = TagColumns(text="text", tokens=None, tags=None, entities="entities")
 
 @pytest.fixture
 def check(tmp_path):
-    """Write sentences of tags, and return what is made of them and the lines for the user."""
+    """Write sentences of tags, and return their checked tags and the lines for the user."""
 
     def check_rows(*rows, scheme="bio", kinds=None):
         path = tmp_path / "a.conll"
@@ -116,7 +116,7 @@ def test_words_of_all_scripts_can_be_cut(tmp_path, text, entity, is_cut):
 
 
 def test_words_without_characters_interrupt_no_entity(tmp_path):
-    """As if they were not there: a file of the others has the same tags, in any scheme."""
+    """A file without them has the same tags, in any scheme."""
     rows = [
         (["Ann", "\n", "Lee", "left"], ["B-p", "O", "I-p", "O"]),
         (["\u200b", "Oslo", "\u0301", "!"], ["O", "B-l", "I-l", "O"]),

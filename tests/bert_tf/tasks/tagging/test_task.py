@@ -1,4 +1,4 @@
-"""Tagging from files to entities: what is learned, served and measured."""
+"""Tagging from files to entities: learned, served and measured."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_evaluation_may_name_other_columns(learned, tmp_path, quiet_console):
 
 
 def test_token_classifiers_of_other_libraries_are_taggers(tmp_path):
-    """With the labels of their config.json, in its order."""
+    """The labels are those of their config.json, in its order."""
     source = tmp_path / "source"
     shutil.copytree(GOLDEN / "token_classification", source)
     config = json.loads((source / "config.json").read_text())
@@ -209,7 +209,7 @@ def test_token_classifiers_of_other_libraries_are_taggers(tmp_path):
 
 @pytest.mark.slow  # trains to the end
 def test_a_few_sentences_are_learned_by_heart_and_scored(small_model, tmp_path):
-    """From a file through training and export to scored rows, and both evaluations alike."""
+    """A file goes through training and export to scored rows; both evaluations are alike."""
     train = write_conll(tmp_path / "train.conll")
     run, model = str(tmp_path / "run"), str(tmp_path / "model")
     run_command(
@@ -252,7 +252,7 @@ def test_a_few_sentences_are_learned_by_heart_and_scored(small_model, tmp_path):
 
 
 def check_scored_words(folder, model, measured, engine):
-    """`score` takes the files of `finetune`, and predicts of them what `evaluate` has measured."""
+    """`score` takes the files of `finetune`, and predicts as `evaluate` has measured."""
     sources = [Path(write_conll(folder / "new.conll")), Path(write_tokens(folder / "new.jsonl"))]
     output = folder / f"words-{engine}"
     run_command(

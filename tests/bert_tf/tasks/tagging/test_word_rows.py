@@ -18,7 +18,7 @@ TEXTS = ["ada met bob .", "it was so", "the old mill", "again .", "who knows tha
 
 @pytest.fixture
 def read(tmp_path):
-    """Write a table and return the texts of its sentences, and what is said on reading it."""
+    """Write a table and return the texts of its sentences, and the lines for the user."""
 
     def read_rows(header, rows, name="a.csv", ends="\n"):
         lines = [header, *(",".join(map(str, row)) for row in rows)]
@@ -31,7 +31,7 @@ def read(tmp_path):
 
 
 def rows_of(texts, key):
-    """Return a row per word, with what `key` says of the number of its sentence."""
+    """Return a row per word, with the key that `key` makes of its sentence's number."""
     return [(*key(n), word, "O") for n, text in enumerate(texts) for word in text.split()]
 
 
@@ -39,7 +39,7 @@ def rows_of(texts, key):
     "document", ["doc_id", "doc", "Document", "document_id", "article_id", "file", "filename"]
 )
 def test_sentences_are_counted_in_documents(read, document):
-    """As udpipe and spacyr write them, even if each document has only one."""
+    """udpipe and spacyr write them so, even if each document has only one."""
     header = f"{document},paragraph_id,sentence_id,tokens,tags"
     rows = rows_of(TEXTS, lambda n: (f"d{n}", 1, 1))
     texts, said = read(header, rows)
@@ -113,7 +113,7 @@ def test_words_in_quotes_over_several_lines_are_no_blank_lines(read):
 
 
 def test_rows_without_a_word_end_sentences(read):
-    """As pandas writes blank lines that it has read."""
+    """pandas writes blank lines so after it has read them."""
     rows = [["a", "O"], ["b", "O"], ["", ""], ["c", "O"], ["", "", ""][:2], ["d", "O"]]
     assert read("tokens,tags", rows)[0] == ["a b", "c", "d"]
 

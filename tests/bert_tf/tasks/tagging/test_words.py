@@ -1,4 +1,4 @@
-"""What a word is, in raw text and in rows of words."""
+"""Words of raw text and of rows of words."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def read(*patterns, corpus=(), **values):
 
 
 def places_of(excluded, *texts):
-    """Where each text is from; None if it is not excluded."""
+    """Return the place that each text is from; None if it is not excluded."""
     found = []
     for text in texts:
         block = make_block([[text]])

@@ -31,7 +31,7 @@ def documents_of(block):
 
 
 def capitals(text):
-    """Of a toy rule: how many lines begin with a capital letter."""
+    """Count the lines that begin with a capital letter: a toy rule."""
     return text.total((text.data[text.starts] >= 65) & (text.data[text.starts] <= 90))
 
 

@@ -1,4 +1,4 @@
-"""Which documents and lines go, against brute force, however the corpus is cut and run."""
+"""Dropped documents and lines against brute force, however the corpus is cut and run."""
 
 import io
 import itertools

@@ -1,4 +1,4 @@
-"""Which documents go since another corpus has near duplicates of them, against brute force."""
+"""Documents with near duplicates in another corpus are dropped, against brute force."""
 
 import io
 import itertools

@@ -1,4 +1,4 @@
-"""Which candidates are compared and grouped, against brute force, in any order and any parts."""
+"""Compared and grouped candidates against brute force, in any order and any parts."""
 
 import itertools
 import json
@@ -95,7 +95,7 @@ def store(tmp_path):
 
 
 def gathered(sent):
-    """Return what CoGroupByKey hands on, of tagged lists of pairs."""
+    """Return the output of CoGroupByKey for tagged lists of pairs."""
     keys = {key for pairs in sent.values() for key, _ in pairs}
     return [
         (key, {name: [each for own, each in pairs if own == key] for name, pairs in sent.items()})

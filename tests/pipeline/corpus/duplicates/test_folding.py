@@ -1,4 +1,4 @@
-"""What counts as the same words."""
+"""Texts that count as the same words."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What the places of text in lines tell: rows of tables, terms, headings, items and first lines."""
+"""Places of text in lines tell rows of tables, terms, headings, items and first lines."""
 
 import random
 

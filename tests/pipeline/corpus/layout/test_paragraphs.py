@@ -1,4 +1,4 @@
-"""Which lines are joined to paragraphs: those that a margin cut, and no others."""
+"""Lines that a margin cut are joined to paragraphs, and no others."""
 
 import random
 
@@ -10,7 +10,7 @@ from pipeline.corpus.raw_block import RawBlock, Texts
 
 
 def block_of_text(text: str) -> DocumentBlock:
-    """Return what becomes of a row of a table."""
+    """Return the block that is made of a row of a table."""
     return make_block(
         RawBlock(source="a.jsonl", index=0, texts=Texts.of_rows([text.encode()], [1])),
         DocumentRules(),

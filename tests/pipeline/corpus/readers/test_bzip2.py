@@ -1,4 +1,4 @@
-"""Blocks of bzip2 files are what `bz2` reads, from any of them on, in any way they were made."""
+"""Blocks of bzip2 files against `bz2`, from any of them on, whatever program wrote them."""
 
 import bz2
 import io

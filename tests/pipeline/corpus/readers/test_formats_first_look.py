@@ -141,7 +141,7 @@ def test_wrapped_text_has_several_margins(tmp_path):
 
 
 def test_sentences_go_on_in_lower_case_or_after_commas_in_hard_wrapped_text_only(tmp_path):
-    """As in notes and READMEs: most sentences end with lines; in chats any line is lower case."""
+    """In notes and READMEs most sentences end with lines; in chats any line is lower case."""
     notes = """\
  * The command learned an option to limit its output, which
    is of use for large files.

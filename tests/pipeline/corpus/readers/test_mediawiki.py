@@ -1,4 +1,4 @@
-"""Dumps in, articles and rejects out: what is an article, what is dropped, what is damaged."""
+"""Dumps in, articles and rejects out: pages that are dropped, and damaged dumps."""
 
 import bz2
 import codecs

@@ -110,7 +110,7 @@ def test_numbers_have_the_separators_of_the_language_or_none(language, shown):
     ],
 )
 def test_apostrophes_stay_and_quotes_for_bold_and_italics_go(wikitext, text):
-    """As in the section on quotes of MediaWiki's parserTests.txt."""
+    """The cases are those of MediaWiki's parserTests.txt, section on quotes."""
     assert prose(wikitext) == text
 
 

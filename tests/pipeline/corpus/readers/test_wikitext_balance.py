@@ -69,7 +69,7 @@ def test_marks_that_are_never_closed_reject_a_page(opened):
 
 @pytest.mark.slow  # measures time on every pair of marks
 def test_no_pair_of_marks_takes_time_beyond_the_pages_length(monkeypatch):
-    """With a tenth of what pages may cost, which short pages of such marks exceed."""
+    """A page may cost a tenth of the usual limit, which short pages of such marks exceed."""
     monkeypatch.setattr("pipeline.corpus.readers.wikitext._ALWAYS_FREE", 0)
     monkeypatch.setattr("pipeline.corpus.readers.wikitext.MOST_READ_AGAIN", 20)
 

@@ -52,7 +52,7 @@ SOUND = {
 
 @pytest.fixture
 def findings(tmp_path):
-    """Write files and return what detectors say of them as a corpus."""
+    """Write files and return the findings of detectors on them as a corpus."""
 
     def find(files, **config):
         for name, content in files.items():

@@ -1,4 +1,4 @@
-"""The line about a corpus: what is in it, and how much."""
+"""The line about a corpus: its content and its size."""
 
 import gzip
 

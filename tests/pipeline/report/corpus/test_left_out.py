@@ -1,4 +1,4 @@
-"""What is said of a rule is what it does to the corpus."""
+"""The description of a rule is its effect on the corpus."""
 
 import bz2
 import json

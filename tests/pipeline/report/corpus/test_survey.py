@@ -1,4 +1,4 @@
-"""What is measured of documents, against plain definitions in Python."""
+"""Measures of documents against plain definitions in Python."""
 
 from collections import Counter
 

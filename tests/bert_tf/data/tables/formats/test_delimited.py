@@ -95,7 +95,7 @@ def test_a_tsv_with_quoted_cells_as_pandas_writes_them(tmp_path_factory, texts):
     ],
 )
 def test_quotes_of_a_tsv_that_is_not_quoted_are_characters(tmp_path, rows):
-    """As in the files of GLUE."""
+    """The files of GLUE are such."""
     block = read_block(tmp_path / "a.tsv", f"text\tlabel\n{rows}".encode())
     assert block.raw_rows == rows.splitlines()
     assert [f"{row['text']}\t{row['label']}" for row in block.rows] == rows.splitlines()
@@ -186,7 +186,7 @@ def test_columns_that_nothing_reads_may_have_equal_names_or_none(tmp_path, heade
     ],
 )
 def test_quotes_after_backslashes_are_named_with_a_cure(tmp_path, row):
-    """As Spark writes them unless it is told otherwise."""
+    """Spark writes them by default."""
     block = read_block(tmp_path / "a.csv", f"id,text\n{row}\n2,late\n".encode())
     assert block.texts("text") == ["late"]
     (summary,) = RejectTally(block.rejects).summaries()

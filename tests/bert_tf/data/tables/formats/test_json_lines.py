@@ -1,4 +1,4 @@
-"""Rows of JSON lines: keys, values and what they have instead of a header."""
+"""Rows of JSON lines: keys, values, and the columns that stand for a header."""
 
 from __future__ import annotations
 
