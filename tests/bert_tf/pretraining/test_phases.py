@@ -53,7 +53,7 @@ def records(masking):
     ("values", "fault"),
     [
         ({"masking_schedule": [0.3]}, "masking_schedule: has 1 fractions"),
-        ({"masking_schedule": [0.3, 0.15], "max_minutes": 5}, "follows the steps"),
+        ({"masking_schedule": [0.3, 0.15], "max_minutes": 5}, "needs the number of steps"),
         ({"masking_schedule": [0.3, 0.15], "masked_lm_prob": 0.2}, "leave one of them out"),
         ({"mask_replacements": [0.8, 0.1]}, r"is \[0.8, 0.1\]; give three fractions"),
         ({"mask_replacements": [0.8, 0.1, 0.2]}, "with the sum 1"),

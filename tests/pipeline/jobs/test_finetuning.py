@@ -351,7 +351,7 @@ def test_rows_that_no_model_can_learn_end_a_run_before_it_trains(place, side):
         InputError, match="accuracy can reach 0.* rows have the texts of"
     ) as refused:
         finetuning.run(config, options)
-    assert "decide on one label for each text (--min-ceiling 0 goes on" in str(refused.value)
+    assert "decide on one label for each text (--min-ceiling 0 continues" in str(refused.value)
     assert not (place / output / "metrics.jsonl").exists()
     assert not (place / output / "best").exists()
 

@@ -38,7 +38,7 @@ def test_ordinary_noise_is_a_line_more_is_a_warning_and_below_half_is_an_error()
     line = "f.csv: accuracy can reach 0.98 at best: 1 of 40 rows is odd; be even"
     assert said(ceiling(0.98)) == f"{line}\n"
     assert said(ceiling(0.8)).startswith("warning: f.csv: accuracy can reach 0.80 at best: ")
-    with pytest.raises(InputError, match=r"reach 0.49 .*; be even \(--min-ceiling 0 goes on"):
+    with pytest.raises(InputError, match=r"reach 0.49 .*; be even \(--min-ceiling 0 continues"):
         said(ceiling(0.49))
     option = Cause(count=40, total=40, text="is cut", remedy="raise --x", is_setting=True)
     with pytest.raises(UsageError, match="40 of 40 rows are cut, 1 of 40 rows is odd; raise --x"):

@@ -226,5 +226,5 @@ def test_what_cannot_be_compared_with_is_refused(tmp_path):
 def test_signatures_are_those_of_the_documents_in_the_records():
     values = {"input": ("a.jsonl",), "vocab": "v", "output": "y", "write_signatures": True}
     assert build_section(PreprocessConfig, values).keeps_signatures
-    with pytest.raises(ConfigError, match=r"write_signatures: would be .* duplicate_lines=drop"):
+    with pytest.raises(ConfigError, match=r"write_signatures: describes .* duplicate_lines=drop"):
         build_section(PreprocessConfig, {**values, "duplicate_lines": "drop"})
