@@ -209,7 +209,9 @@ def test_data_workers_never_load_a_model(room):
     ["bert_tf.config", "bert_tf.layers", "bert_tf.models", "bert_tf.weights.model_directory"],
 )
 def test_models_and_their_weights_import_without_tensorflow(module):
-    waiting, seen, wrong = files_of(module), set(), []
+    waiting = files_of(module)
+    seen = set()
+    wrong = []
     while waiting:
         path = waiting.pop()
         if path in seen:

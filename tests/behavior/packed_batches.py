@@ -18,7 +18,9 @@ CONFIG = BertConfig(
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
 )
-ROWS, LENGTH, PREDICTIONS = 3, 12, 4
+ROWS = 3
+LENGTH = 12
+PREDICTIONS = 4
 
 
 def batch_of(*, is_packed):

@@ -23,8 +23,14 @@ from bert_tf.training.metrics_log import read_metrics
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.timeline import LoopSettings, PhaseSettings
 
-LENGTH, PREDICTIONS, VOCAB = 24, 4, 40
-RECORDS, BLOCK_RECORDS, BATCH_SIZE, ROW_MULTIPLE, STEPS = 90, 40, 14, 4, 10
+LENGTH = 24
+PREDICTIONS = 4
+VOCAB = 40
+RECORDS = 90
+BLOCK_RECORDS = 40
+BATCH_SIZE = 14
+ROW_MULTIPLE = 4
+STEPS = 10
 
 
 def make_records() -> bytes:

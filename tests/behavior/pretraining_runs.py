@@ -16,7 +16,9 @@ from pipeline.outputs.job_spec import RunOptions
 from pipeline.outputs.manifest import write_manifest
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{n}" for n in range(25))]
-LENGTH, PREDICTIONS, RECORDS = 12, 2, 8
+LENGTH = 12
+PREDICTIONS = 2
+RECORDS = 8
 BATCH = 4
 
 
@@ -24,7 +26,9 @@ def make_features(seed, count):
     """Rows `[CLS] a … [SEP] b … [SEP]`; the type of the second segment tells its label."""
     generator = np.random.default_rng(seed)
     ids = generator.integers(5, len(VOCAB), (count, LENGTH)).astype(np.int32)
-    ids[:, 0], ids[:, 5], ids[:, 9] = 2, 3, 3
+    ids[:, 0] = 2
+    ids[:, 5] = 3
+    ids[:, 9] = 3
     mask = np.broadcast_to(np.arange(LENGTH, dtype=np.int32) < 10, ids.shape).astype(np.int32)
     positions = np.tile(np.array([2, 7], np.int32), (count, 1))
     masked = np.take_along_axis(ids, positions, axis=1)

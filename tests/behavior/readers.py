@@ -70,7 +70,9 @@ def read_corpus(path: str | Path, block_bytes: int = WHOLE, **values: Any) -> Re
     config = build_section(VocabConfig, {"input": (str(path),), "output": "y", **values})
     tasks = list(plan_reading(ReadTask(str(path), make_reader(str(path), config)), block_bytes))
     blocks = [block for task in tasks for block in read_blocks(task, block_bytes)]
-    documents, rejects, dropped = [], [], Counter[str]()
+    documents = []
+    rejects = []
+    dropped = Counter[str]()
     for block in blocks:
         sentences, bounds = block.sentences.to_pylist(), block.document_offsets.tolist()
         documents += [sentences[bounds[n] : bounds[n + 1]] for n in range(block.num_documents)]

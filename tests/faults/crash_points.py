@@ -44,7 +44,10 @@ def _draw_kill(chain: Chain, job: Job, random: Random) -> Fault:
 def check_partial(chain: Chain, job: Job) -> None:
     """The reading command refuses this output, or calls it unfinished, or it is complete."""
     for path in chain.work.glob("*read*"):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     ended = chain.forks.run(job.reader)
     if ended.code:
         ended.says_one_line()

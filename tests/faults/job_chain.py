@@ -172,7 +172,9 @@ class Chain:
     """Jobs whose inputs exist; `reset` brings all outputs back to the undisturbed ones."""
 
     def __init__(self, folder: Path, forks: JobForks):
-        self.forks, self.work, self._kept = forks, forks.work, folder / "kept"
+        self.forks = forks
+        self.work = forks.work
+        self._kept = folder / "kept"
         self.seconds: dict[str, float] = {}
         self.calls: dict[str, int] = {}
         self._undisturbed: dict[str, dict[str, Any]] = {}
@@ -220,7 +222,10 @@ class Chain:
     def remove(self, output: str) -> None:
         for path in self.work.glob(f"*{output}*"):
             if path.name not in FILES:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
 
     def state(self, output: str) -> dict[str, Any]:
         """Return all files of an output and beside it, hidden ones too, without varying content."""

@@ -24,7 +24,10 @@ def run_command(*words: str) -> Ended:
     """Run a command in this process."""
     from pipeline.cli.main import main
 
-    code, start, out, err = 0, time.monotonic(), io.StringIO(), io.StringIO()
+    code = 0
+    start = time.monotonic()
+    out = io.StringIO()
+    err = io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
             main(list(words))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -78,9 +79,7 @@ def check_texts(folder: Path, name: str, random: Random, rows: int = ROWS) -> Co
     try:
         outcomes = in_child(lambda: CHECKS[name].run(folder, work, random, rows))
     finally:
-        for path in sorted(work.rglob("*"), reverse=True):
-            path.rmdir() if path.is_dir() else path.unlink()
-        work.rmdir()
+        shutil.rmtree(work)
     return Counter({f"{name}: {outcome}": count for outcome, count in outcomes.items()})
 
 

@@ -282,7 +282,9 @@ def runs(models: Path, work: Path, random: Random, count: int) -> Counter[str]:
         if task == "multiple-choice":
             row["choices"], row["label"] = [row["text"], label], random.randrange(2)
             row["question"], row["context"] = row.pop("text"), "it"
-    source, run, model = work / f"rows{random.choice(('.csv', '.jsonl'))}", work / "run", work / "m"
+    source = work / f"rows{random.choice(('.csv', '.jsonl'))}"
+    run = work / "run"
+    model = work / "m"
     is_table = source.suffix == ".csv"
     cells = [
         {name: json.dumps(cell) if is_table and isinstance(cell, list) else cell

@@ -14,7 +14,10 @@ import numpy as np
 import torch
 
 STEPS, SIZE = 5, 24
-RATE, BETAS, EPSILON, DECAY = 0.01, (0.9, 0.999), 1e-6, 0.1
+RATE = 0.01
+BETAS = (0.9, 0.999)
+EPSILON = 1e-6
+DECAY = 0.1
 
 
 def main() -> None:

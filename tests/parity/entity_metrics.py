@@ -18,7 +18,9 @@ from seqeval.scheme import BILOU, IOB2, IOBES
 
 SCHEMES = {"bio": ("BI", IOB2), "iobes": ("BIES", IOBES), "bilou": ("BILU", BILOU)}
 AS_IOBES = str.maketrans({"L": "E", "U": "S"})
-CASES, SENTENCES, MOST_WORDS = 6, 12, 12
+CASES = 6
+SENTENCES = 12
+MOST_WORDS = 12
 
 
 def random_tags(generator: random.Random, letters: str, words: int) -> list[str]:

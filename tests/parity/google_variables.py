@@ -19,7 +19,9 @@ from unittest import mock
 import tensorflow as tf
 
 v1 = tf.compat.v1
-BATCH, LENGTH, LABELS = 2, 6, 3
+BATCH = 2
+LENGTH = 6
+LABELS = 3
 GOLDEN = Path(__file__).parents[1] / "golden" / "models"
 
 

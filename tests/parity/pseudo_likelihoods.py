@@ -25,7 +25,9 @@ def main(folder: Path, texts: Path, output: Path) -> None:
     tokenizer = transformers.BertTokenizerFast.from_pretrained(folder)
     masked_lm = transformers.BertForMaskedLM.from_pretrained(folder).eval()
     next_sentence = transformers.BertForNextSentencePrediction.from_pretrained(folder).eval()
-    totals, counts, follows = [], [], []
+    totals = []
+    counts = []
+    follows = []
     for text, pair in zip(given["texts"], given["pairs"], strict=True):
         ids = tokenizer(text, return_tensors="pt").input_ids
         total = 0.0

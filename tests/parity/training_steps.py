@@ -16,7 +16,11 @@ import numpy as np
 import torch
 from transformers import BertForSequenceClassification, Trainer, TrainingArguments
 
-STEPS, ROWS, LENGTH, LABELS, VOCABULARY = 10, 4, 12, 3, 40
+STEPS = 10
+ROWS = 4
+LENGTH = 12
+LABELS = 3
+VOCABULARY = 40
 
 
 def main() -> None:

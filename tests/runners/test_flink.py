@@ -164,7 +164,10 @@ def test_a_stopped_command_leaves_no_job_and_resumes(number, cluster, local, fol
     output = f"stopped-{number}"
     process = start(folder, *preprocess(output, "static", *cluster.options()))
     wait_for_blocks(folder / output, 3)
-    os.killpg(process.pid, number) if number == signal.SIGINT else process.terminate()
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        process.terminate()
     shown = finish(process, expected=128 + number)
     assert "the flink job is canceled" in shown
     assert not {"RUNNING", "CREATED", "RESTARTING"} & set(cluster.states())

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from bert_tf.layers.self_attention import SelfAttention, attention_bias, gather_positions
 
-BATCH, LENGTH, HIDDEN, HEADS = 2, 5, 8, 2
+BATCH = 2
+LENGTH = 5
+HIDDEN = 8
+HEADS = 2
 ARGUMENTS = {
     "num_heads": HEADS,
     "dropout_rate": 0.1,

@@ -25,7 +25,10 @@ CONFIG = BertConfig(
 # Keras 3 saves weights through a NumPy conversion that NumPy 2 warns of.
 KERAS_SAVES = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 KEY = np.int32([1, 2])
-BATCH, LENGTH, PREDICTIONS, LABELS = 3, 6, 2, 4
+BATCH = 3
+LENGTH = 6
+PREDICTIONS = 2
+LABELS = 4
 SHAPES = {
     "pretraining": {
         "mlm_logits": (BATCH, PREDICTIONS, CONFIG.vocab_size),

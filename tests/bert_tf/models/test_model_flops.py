@@ -15,7 +15,9 @@ def test_operations_are_those_of_the_models_matrix_products():
         v.path.split("/", 1)[1]: int(np.prod(v.shape)) for v in model.weights if v.name == "kernel"
     }
     blocks = sum(size for path, size in kernels.items() if "/block_" in path)
-    length, rows, predictions = 64, 8, 10
+    length = 64
+    rows = 8
+    predictions = 10
     tokens = rows * length
     masked = rows * predictions
     head = kernels["masked_lm/transform/kernel"] + 1000 * config.hidden_size
@@ -43,7 +45,9 @@ def test_layers_that_are_not_trained_have_no_backward_pass():
 def test_what_no_head_reads_is_left_out_of_the_last_block():
     """In pretraining: queries, output projection, both large kernels, attention's rows."""
     config = sized_config("tiny", 1000)
-    rows, length, predictions = 8, 64, 80
+    rows = 8
+    length = 64
+    predictions = 80
     counts = {"tokens": rows * length, "examples": rows, "squared_lengths": rows * length**2}
     whole, needed = (
         ModelFlops.of_encoder(config, reads_all_tokens=reads).flops(

@@ -10,7 +10,10 @@ from bert_tf.data.records.packed_records import assign_rows, choose_packed_shape
 from bert_tf.models.heads import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 
-LENGTH, PREDICTIONS, ROWS, VOCAB = 24, 4, 12, 40
+LENGTH = 24
+PREDICTIONS = 4
+ROWS = 12
+VOCAB = 40
 CONFIG = BertConfig(
     vocab_size=VOCAB,
     hidden_size=16,

@@ -201,7 +201,9 @@ def test_the_loss_decides_among_equals(monkeypatch, tmp_path):
 def test_a_perfect_metric_whose_loss_falls_is_no_improvement(
     metric, value, end, monkeypatch, tmp_path
 ):
-    notes, stop, ends = {}, EarlyStop(2), None
+    notes = {}
+    stop = EarlyStop(2)
+    ends = None
     for step in range(1, 9):
         evaluation = ({"step": step}, {metric: value, "loss": 1 / step})
         written, best = kept_steps(monkeypatch, tmp_path, metric, [evaluation], notes=notes)

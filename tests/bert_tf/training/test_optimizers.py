@@ -237,7 +237,10 @@ def test_names_that_do_not_decay(name):
 
 def test_stable_adamw_divides_the_rate_by_how_much_gradients_outgrow_the_second_moment():
     """Algorithm 2 of arXiv 2304.13013, with the bias corrected as in AdamW."""
-    beta_1, beta_2, epsilon, decay = 0.9, 0.99, 1e-6, 0.1
+    beta_1 = 0.9
+    beta_2 = 0.99
+    epsilon = 1e-6
+    decay = 0.1
     kernel, bias = variables()
     optimizer = made(StableAdamW, beta_2=beta_2, epsilon=epsilon, weight_decay=decay)
     optimizer.build([kernel, bias])

@@ -3,7 +3,9 @@ import pytest
 
 from bert_tf.training.timeline import make_schedule
 
-STEPS, WARMUP, PEAK = 100, 10, 3e-4
+STEPS = 100
+WARMUP = 10
+PEAK = 3e-4
 STEP = np.arange(STEPS + 1)
 
 
@@ -44,11 +46,8 @@ def test_trapezoidal_is_warmup_plateau_and_linear_cooldown():
     rates = make_schedule(
         "trapezoidal", peak=PEAK, warmup_fraction=WARMUP / STEPS, cooldown_fraction=0.2
     )(STEP / STEPS)
-    expected = [
-        step / WARMUP if step < WARMUP else 1.0 if step < 80 else (STEPS - step) / 20
-        for step in STEP
-    ]
-    np.testing.assert_allclose(rates, PEAK * np.array(expected), atol=1e-12)
+    expected = np.minimum(1.0, np.minimum(STEP / WARMUP, (STEPS - STEP) / 20))
+    np.testing.assert_allclose(rates, PEAK * expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(("cooldown", "expected"), [(0.0, [1.0, 1.0, 1.0]), (0.9, [1.0, 0.5, 0.0])])

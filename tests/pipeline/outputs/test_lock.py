@@ -117,7 +117,9 @@ def test_every_name_of_a_folder_is_the_same_folder(tmp_path, monkeypatch):
 
 def test_many_at_once_are_served_one_after_the_other(tmp_path):
     """Also where one opens the file that another is about to remove."""
-    inside, served, most = [], [], []
+    inside = []
+    served = []
+    most = []
 
     def work():
         for _ in range(40):

@@ -28,7 +28,9 @@ def write_unmasked(directory, count, *, compression="none", names="reference"):
     ids = np.full((count, LENGTH), 0, np.int32)
     for row, length, number in zip(ids, lengths, numbers, strict=True):
         row[:length] = 5 + number
-        row[0], row[2], row[length - 1] = 2, 3, 3
+        row[0] = 2
+        row[2] = 3
+        row[length - 1] = 3
     starts = np.ones_like(ids)
     starts[:, 4] = 0
     made = {

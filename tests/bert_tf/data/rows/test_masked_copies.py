@@ -12,7 +12,9 @@ from bert_tf.data.text.host_wordpiece import Tokens
 
 
 class Specials:
-    cls_id, sep_id, mask_id = 100, 101, 102
+    cls_id = 100
+    sep_id = 101
+    mask_id = 102
 
 
 def copies_of(*texts, length=6):

@@ -15,13 +15,17 @@ from bert_tf.tasks.similarity.metrics import cosent, retrieval, score_metrics
 def brute_force(vectors, text_ids, scale):
     """Return the metrics of `InformationRetrievalEvaluator`, and the loss of each row."""
     unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-    queries, documents, relevant = {}, {}, {}
+    queries = {}
+    documents = {}
+    relevant = {}
     for row, (anchor, *others) in enumerate(text_ids.tolist()):
         queries.setdefault(anchor, unit[row, 0])
         relevant.setdefault(anchor, set()).add(others[0])
         for place, text in enumerate(others, start=1):
             documents.setdefault(text, unit[row, place])
-    mrr, recall, ranks = [], {1: [], 10: []}, {}
+    mrr = []
+    recall = {1: [], 10: []}
+    ranks = {}
     for query, vector in queries.items():
         scores = {text: float(vector @ document) for text, document in documents.items()}
         hits = sorted(scores, key=scores.get, reverse=True)

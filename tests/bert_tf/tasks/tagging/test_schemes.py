@@ -38,7 +38,10 @@ def conlleval_entities(tags, scheme):
     if scheme == "plain":
         return [(tag, index, index + 1) for index, tag in enumerate(tags) if tag != "O"]
     names = {"L": "E", "U": "S"} if scheme == "bilou" else {}
-    entities, begin, prev, prev_kind = [], None, "O", ""
+    entities = []
+    begin = None
+    prev = "O"
+    prev_kind = ""
     for index, tag in enumerate([*tags, "O"]):
         letter, _, kind = tag.partition("-")
         letter = names.get(letter, letter)

@@ -144,9 +144,14 @@ def test_words_of_earlier_releases_have_the_score_of_their_text():
 @given(st.lists(st.lists(st.lists(st.integers(1, 3), max_size=3), min_size=1), min_size=1))
 def test_every_word_finds_its_own(rows):
     """Words of several of BERT's, of which each has a tag of its own, or of none."""
-    words, predicted, expected = [], [], []
+    words = []
+    predicted = []
+    expected = []
     for row in rows:
-        texts, tags, place, parts = [], [], 0, []
+        texts = []
+        tags = []
+        place = 0
+        parts = []
         for number, sizes in enumerate(row):
             texts.append("x" * sum(sizes) or "\u200b")
             tags.append(f"{number}.0" if sizes else "O")

@@ -82,18 +82,21 @@ def test_numbers_in_brackets_are_words_where_they_are_no_notes(exclude):
 def words_of(text):
     """Folds as `fold_texts`, by another path: letters, marks and numbers are words."""
     text = re.sub(r"\[[0-9]{1,3}\]|&[a-zA-Z0-9#]{1,8};", " ", text)
-    kept = "".join(
-        "" if unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f"
-        else character.lower() if unicodedata.category(character)[0] in "LMN"
-        else " "
-        for character in text
-    )  # fmt: skip
-    return kept.split()
+
+    def folded(character):
+        category = unicodedata.category(character)
+        if category == "Cf" or "\ufe00" <= character <= "\ufe0f":
+            return ""
+        return character.lower() if category[0] in "LMN" else " "
+
+    return "".join(map(folded, text)).split()
 
 
 def search(document, texts):
     """Return the places of words that a document, lines of sentences, shares with texts."""
-    units, words, shared = [], [], set()
+    units = []
+    words = []
+    shared = set()
     for line in document:
         start = len(words)
         for sentence in line:

@@ -9,7 +9,9 @@ from pipeline.corpus.curation.words import HAS_LETTER, HAS_MORE_THAN_MARKS, find
 def words_of(text):
     data = np.frombuffer(text.encode(), np.uint8)
     found = find_words(data, np.zeros(1, np.int64), np.full(1, len(data)))
-    lengths, words, rest = found.characters.tolist(), [], text
+    lengths = found.characters.tolist()
+    words = []
+    rest = text
     for length in lengths:
         rest = rest.lstrip()
         words.append(rest[:length])
