@@ -62,7 +62,7 @@ class Console:
     """Prints lines and shows progress: a bar on a terminal, a line every `log_seconds` in a log.
 
     Args:
-        stream: where lines go; None for stderr.
+        stream: stream for lines; None for stderr.
         log_seconds: least time between two lines of progress in a log.
         quiet: whether to show only warnings.
         journal: receives every line that a log would show, also with `quiet`; None for nothing.

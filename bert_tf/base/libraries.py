@@ -1,4 +1,4 @@
-"""Libraries that only fit some versions of TensorFlow; one line says which, and what to install."""
+"""Libraries that only fit some versions of TensorFlow; errors name the version to install."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from bert_tf.base.noise_filter import is_noise
 _VERBOSE_VARIABLE = "BERT_PIPELINE_VERBOSE"
 _FILTER = Path(__file__).with_name("noise_filter.py")
 _SECONDS_TO_DRAIN = 2.0
-# Loggers that libraries use themselves. Filters of a logger do not see what its children log.
+# Loggers that libraries use themselves. Filters of a logger do not see messages of its children.
 _NOISY_LOGGERS = ("", "tensorflow")
 
 

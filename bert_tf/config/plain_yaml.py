@@ -242,7 +242,7 @@ def _expanded_size(node: yaml.Node, known: dict[yaml.Node, int], endless: int) -
     """Count the nodes and the characters of scalars, with every alias expanded.
 
     Args:
-        node: where to begin.
+        node: the node to measure.
         known: sizes of nodes that were counted before; changed in place.
         endless: size of a node that contains itself.
     """

@@ -332,7 +332,7 @@ def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
     """Convert a raw value to the type of a field.
 
     Raises:
-        ValueError: with what was expected and what was given.
+        ValueError: with the expected and the given value, for the user.
     """
     kind, many, optional, _bounds = field_type(section, field.name)
     if raw is None or (optional and raw == ""):

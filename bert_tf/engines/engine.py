@@ -66,7 +66,7 @@ class Engine(Protocol):
         """Predict rows, those of similar size together.
 
         Args:
-            columns: by the names of `input_names`, a text per row, or a list of texts.
+            columns: a text per row, or a list of texts, by the names of `input_names`.
             batch_tokens: tokens of a batch, padding included.
             on_rows: called with the number of rows after each part of them.
             on_tokens: called with the tokens of batches, without and with padding, if known.

@@ -75,7 +75,7 @@ def write_probes(
         folder: the exported model.
         rows: the rows, texts or lists of texts by input.
         predicted: their predictions, by output.
-        precision: in which they were computed.
+        precision: precision of the computation.
 
     Returns:
         Whether there are any: models that predict no numbers have none.

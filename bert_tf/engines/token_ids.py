@@ -211,8 +211,8 @@ def inputs_by_name(
     """Return the inputs of a batch by a graph's own names for them.
 
     Args:
-        inputs: by the names of `IDS_INPUTS`, and POSITIONS.
-        names: of the inputs of the graph, checked by `checked_outputs`.
+        inputs: arrays by the names of `IDS_INPUTS` and POSITIONS.
+        names: names of the graph's inputs, checked by `checked_outputs`.
     """
     return {
         name if name in names else NAMES.get(name, name): values for name, values in inputs.items()

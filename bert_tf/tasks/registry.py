@@ -124,7 +124,7 @@ def declared_task(settings: Mapping[str, Any] | None, path: str) -> ServedTaskDe
 
     Args:
         settings: the content of its `task.json`; None if it has none.
-        path: of the model, for messages.
+        path: path of the model, for messages.
 
     Raises:
         UsageError: the model has no task, or an unknown one.
@@ -149,7 +149,7 @@ def served_task_from_settings(settings: dict[str, Any] | None, path: str) -> Ser
 
     Args:
         settings: the content of its `task.json`; None if it has none.
-        path: of the model, for messages.
+        path: path of the model, for messages.
 
     Raises:
         UsageError: see `declared_task`, or a setting is missing.
@@ -163,7 +163,7 @@ def host_task_from_settings(settings: dict[str, Any] | None, path: str) -> HostT
 
     Args:
         settings: the content of its `task.json`; None if it has none.
-        path: of the model, for messages.
+        path: path of the model, for messages.
 
     Raises:
         UsageError: see `declared_task`, or a setting is missing.
@@ -186,7 +186,7 @@ def task_from_settings(settings: dict[str, Any] | None, path: str) -> Task:
 
     Args:
         settings: the content of its `task.json`; None if it has none.
-        path: of the model, for messages.
+        path: path of the model, for messages.
 
     Raises:
         UsageError: the model has another task, or none.

@@ -258,7 +258,7 @@ def write_model_directory(
         task: content of `task.json`; its `labels`, if any, are also written to `config.json`.
         recipe: recipe of embeddings, which makes the folder one of sentence-transformers; None for
             that of the model, if it has one.
-        restore: adds back what the model was built without; None if it has everything.
+        restore: adds back the parts that the model was built without; None if it has all.
         with_weights: False writes all other files, for a folder whose weights are elsewhere.
 
     Raises:

@@ -281,10 +281,11 @@ def describe_folder(folder: Path) -> str:
         listed = ", ".join(str(folder / name) for name in models[:_FOLDERS_NAMED])
         return f"not a model directory, but holds some: give {one_of}{listed}{more}"
     files = sorted(path.name for path in folder.iterdir())
-    for other in toml_beside(__file__, "other_files.toml")["files"]:
+    for known in toml_beside(__file__, "other_files.toml")["files"]:
+        ending = known["name"]
         for name in files:
-            if name == other["name"] or (other["name"][0] == "." and name.endswith(other["name"])):
-                return f"holds {name}, {other['kind']}; {other['step']}"
+            if name == ending or (ending.startswith(".") and name.endswith(ending)):
+                return f"holds {name}, {known['kind']}; {known['step']}"
     for name in files:
         if match := _VARIANT.fullmatch(name):
             return f"holds {name}, the weights of a variant; rename it to {match[1]}.{match[3]}"

@@ -170,7 +170,7 @@ def with_common_targets(data: TaskData, keys: np.ndarray) -> TaskData:
 
     Args:
         data: rows of the same key must have targets of the same shapes.
-        keys: of the rows of the file, [rows].
+        keys: int [rows], keys of the rows of the file.
     """
     # Rows with one key are a group; each row of a file without repetitions is one of its own.
     _, groups = np.unique(keys, return_inverse=True)

@@ -49,7 +49,7 @@ class PlacedRow:
         """Return the number of the word at each place of padded sequences.
 
         Args:
-            shape: of the sequences, which begins with [sequences, length].
+            shape: shape of an output, which begins with [sequences, length].
 
         Returns:
             int64 [sequences, length], -1 for special tokens and padding.

@@ -156,9 +156,9 @@ class HostTask(abc.ABC):
         """Turn rows into sequences; there may be no row, and rows without a sequence.
 
         Args:
-            tokenizer: with the model's vocabulary.
-            columns: by the names of `input_names` a text of each row; or a list of texts, filled up
-                with empty ones to the same length in all rows.
+            tokenizer: a tokenizer with the model's vocabulary.
+            columns: the text of each row by the names of `input_names`; or a list of texts, filled
+                up with empty ones to the same length in all rows.
         """
 
     def text_faults(self, rows: HostRows) -> dict[int, Fault]:
@@ -175,7 +175,7 @@ class HostTask(abc.ABC):
 
         Args:
             placed: the row, its sequences and words.
-            outputs: of the graph, [sequences, …] by name.
+            outputs: outputs of the graph, [sequences, …] by name.
             predicted: the prediction, by output of an exported model.
         """
         return []
@@ -188,7 +188,7 @@ class HostTask(abc.ABC):
         Args:
             rows: all rows, as `encode` returned them.
             chosen: int [n], the batch's sequences; n may be 0.
-            outputs: of the graph by name, [n, …].
+            outputs: outputs of the graph, [n, …] by name.
 
         Returns:
             Arrays [n, …] by name, whose other axes do not depend on the batch.
@@ -202,8 +202,8 @@ class HostTask(abc.ABC):
         """Return an exported model's outputs, [rows] by name.
 
         Args:
-            rows: as `encode` returned them.
-            columns: the texts, as `encode` got them.
+            rows: result of `encode`.
+            columns: argument of `encode`.
             reduced: results of `reduce` for all sequences, joined in their order.
         """
 

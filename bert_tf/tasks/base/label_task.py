@@ -126,7 +126,7 @@ def softened_divergence(
     in a Neural Network", section 2).
 
     Args:
-        logits: of the student, float32 [rows, classes].
+        logits: float32 [rows, classes], of the student.
         teacher_logits: float32 [rows, classes].
         temperature: T; higher ones give small probabilities more weight.
 
@@ -145,7 +145,7 @@ def softened_binary_divergence(
     """Compute `softened_divergence` for independent labels, a yes or no each: the mean over labels.
 
     Args:
-        logits: of the student, float32 [rows, labels].
+        logits: float32 [rows, labels], of the student.
         teacher_logits: float32 [rows, labels].
         temperature: see `softened_divergence`.
 
@@ -165,9 +165,9 @@ def order_of_labels(labels: Sequence[str], of_teacher: Sequence[str], path: str)
     """Return where a teacher has each label.
 
     Args:
-        labels: of the student.
+        labels: labels of the student.
         of_teacher: labels of the teacher, in the order of its logits.
-        path: of the teacher, for the message.
+        path: path of the teacher, for the message.
 
     Returns:
         int64 [labels].

@@ -41,7 +41,7 @@ class LabelRows:
 
     Args:
         source: the file.
-        labels: of all rows, end to end; a row may have several.
+        labels: labels of all rows, end to end; a row may have several.
         lines: the line of each of them, counted from 1.
         noun: name in messages of the things that have a label.
         places: numbers and ids of the rows at these lines; None shows only lines.
@@ -151,7 +151,8 @@ def labels_of_several(rows: LabelRows) -> Iterator[str]:
     separators = {label: joined_labels(label, rows.counts) for label in rows.counts}
     yield from _first(
         f"{rows.source}: {rows.named(label)} is several labels with {separator!r} between them, "
-        "each of which other rows have alone; keep one, or fine-tune for any number of labels"
+        "each of which is the only label of other rows; keep one, or fine-tune for any number of "
+        "labels"
         for label, separator in separators.items()
         if separator is not None
     )
@@ -266,9 +267,9 @@ def reject_cells(
     Args:
         table: usable rows so far.
         column: name of the column.
-        is_usable: of a cell.
-        reason: of the rejects.
-        shown: detail of a reject, from its cell.
+        is_usable: returns whether a cell can be used.
+        reason: reason of the rejects.
+        shown: returns the detail of a reject, from its cell.
         advice: advice for the message if no row is left.
 
     Raises:

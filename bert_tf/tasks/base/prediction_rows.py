@@ -40,7 +40,7 @@ class TaskResults:
     """The results of a model on labeled rows.
 
     Attributes:
-        metrics: by name in metrics.json.
+        metrics: values by the names in metrics.json.
         predictions: the rows of predictions.jsonl, of the usable rows of the file in file order.
         report: further entries of metrics.json, and lines for the console.
         predicted: columns by output name, from which the metrics are computed.
@@ -99,7 +99,7 @@ def labeled_rows(
     Args:
         fields: columns of the predictions.
         source: the rows, which their places name.
-        labels: of the rows, an array or values ready for JSON.
+        labels: labels of the rows, an array or values ready for JSON.
         predicted: outputs by name, [rows].
         probabilities: all of each row, if its metrics need them.
     """
@@ -137,7 +137,7 @@ def equal_predictions(
     Returns:
         bool [rows]; None if the task predicts numbers only.
     """
-    # What remains is decided by an argmax or a threshold, so rounding rarely changes it.
+    # An argmax or a threshold decides the other fields, so rounding rarely changes them.
     decided = [field for field in fields if field.kind not in ("probability", "value")]
     if not decided:
         return None
@@ -223,7 +223,7 @@ class Abstention:
         """Make the abstention of `--abstain-below` and `--abstain-far`.
 
         Args:
-            declaration: of the model's task.
+            declaration: declaration of the model's task.
             below: the option's value.
             model: name of the model in messages.
             beyond: see the class.
@@ -253,7 +253,7 @@ class Abstention:
 
         Args:
             rows: after `apply`.
-            distances: of their texts from the training rows, float [rows].
+            distances: float [rows], distances of their texts from the training rows.
 
         Returns:
             The number of far texts.

@@ -87,7 +87,7 @@ class HistogramSection:
     Attributes:
         x_title: name of the number.
         noun: name of the counted things, in the plural: "records".
-        names: of the ranges, from left to right: "17 to 24", "3".
+        names: names of the ranges, from left to right: "17 to 24", "3".
         ticks: texts under the middle of each bar, or, if there is one more, under their edges;
             "" for none.
         counts: int [ranges].
@@ -129,7 +129,7 @@ class Example:
         line: line of its file where it starts, from 1; None if its facts name it, as in JSON.
         row, id: see `Place`.
         facts: label, prediction and the like, by their name.
-        texts: by input name.
+        texts: its texts by input name.
         marks: parts of the texts, by their names; they may overlap.
     """
 
@@ -182,7 +182,8 @@ def length_bins(lengths: np.ndarray) -> tuple[np.ndarray, list[str]]:
     names = []
     for group in range(groups.max() + 1):
         inside = lengths[groups == group]
-        least, most = int(inside.min()), int(inside.max())
+        least = int(inside.min())
+        most = int(inside.max())
         names.append(f"{least:,}" if least == most else f"{least:,} to {most:,}")
     return groups, names
 
@@ -224,7 +225,7 @@ def table_by_group(
     Args:
         title, group_title, note: texts of the table.
         groups: int [rows], the group of each row.
-        names: of the groups; those without rows are left out.
+        names: names of the groups; groups without rows are left out.
         measures: kind and values [rows] by heading.
     """
     counts = np.bincount(groups, minlength=len(names))
@@ -258,7 +259,7 @@ def table_by_length(
     """Tabulate the mean of each measure over rows of similar length, see `length_bins`.
 
     Args:
-        texts: of the rows by input name.
+        texts: texts of the rows by input name.
         measures: kind and values [rows] by heading.
         title, group_title: texts of the table.
     """
@@ -288,7 +289,7 @@ def worst_rows(
         losses: float [rows].
         is_wrong: bool [rows].
         places: place of each row in its file; None for a row that its facts name.
-        texts: of the rows by input name.
+        texts: texts of the rows by input name.
         facts: label, prediction and the like of a row, from its number.
         title, note: texts of the section.
         marks: parts of the texts of a row, from its number.

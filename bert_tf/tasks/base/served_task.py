@@ -87,7 +87,7 @@ class ServedTask(abc.ABC):
 
         Args:
             model: built, in float32.
-            tokenizer: with the model's vocabulary.
+            tokenizer: a tokenizer with the model's vocabulary.
         """
 
     def host(self) -> Any:

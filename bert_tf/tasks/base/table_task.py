@@ -415,7 +415,7 @@ class Student(TableTask):
 
         Args:
             teacher: a task of the same class.
-            path: of the teacher, for the message.
+            path: path of the teacher, for the message.
 
         Raises:
             UsageError: the teacher has other labels.

@@ -25,15 +25,15 @@ class TaskData:
         source: the rows as the task read them.
         rows: sequences of tokens. A long context has several rows here; a row with choices is one
             row of several sequences (`GroupedRows`).
-        targets: by name in a batch, [rows, …].
+        targets: arrays [rows, …] by their names in a batch.
         weights: float32 [rows]; 0 leaves a row out of the loss.
-        token_targets: by name in a batch, a value for each token of `rows`, [tokens]; in a batch
-            [rows, length], 0 for padding.
+        token_targets: arrays [tokens] by their names in a batch, with a value for each token of
+            `rows`. In a batch they are [rows, length], 0 for padding.
         owners: int64 [rows], number of the row of the file to which each belongs, ascending; None
             if each row of the file has one.
         averages_outputs: whether to average the reduced outputs of an owner's rows, so that
             `Task.fitted` and `Task.predict` see a row per row of the file.
-        details: of the task, to turn outputs into predictions.
+        details: values that the task needs to turn outputs into predictions.
         compares_rows: whether the loss compares the rows of a batch. Batches are then drawn at
             random, since batches of similar lengths would never compare rows of different ones.
         notes: sentences for the user on the rows of the file.

@@ -298,7 +298,7 @@ def smoothed_cross_entropy(
     Args:
         logits: float32 [rows, classes].
         labels: int32 [rows].
-        class_weights: of each class; () for 1 each.
+        class_weights: weight of each class; () for 1 each.
         smoothing: fraction of the target to spread.
     """
     losses = cross_entropy(logits, labels) * weights_of_labels(labels, class_weights)
@@ -332,7 +332,7 @@ def loss_without_texts(
         labels: int [rows].
         row_weights: float [rows].
         classes: number of labels.
-        class_weights: of each class; () for 1 each.
+        class_weights: weight of each class; () for 1 each.
         smoothing: fraction of each target that is spread over all classes.
     """
     weights = np.array(class_weights or np.ones(classes), np.float64)
@@ -371,9 +371,9 @@ def class_weights(
 
     Args:
         option: the option `--class-weights`.
-        labels: of the model, in order.
+        labels: labels of the model, in order.
         rows: label of each training row.
-        row_weights: of each training row.
+        row_weights: weight of each training row.
 
     Raises:
         InputError: `balanced`, but the rows of a label weigh 0.

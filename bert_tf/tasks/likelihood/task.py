@@ -65,13 +65,13 @@ class LikelihoodTask(MaskedLMTask):
         if self.columns.text_pair is not None:
             columns = f"reads the columns `{self.columns.text}` and `{self.columns.text_pair}`"
             example["text_pair"] = "The cats sleeps."
-            compared = (f"`{DIFFERENCE}` is above 0 if the first text is the likelier one",)
+            compared = (f"`{DIFFERENCE}` is above 0 if the first text is more likely",)
         return TaskCard(
             title="Likelihood of texts",
             facts=(
                 columns,
-                "the pseudo-log-likelihood in nats: the sum over tokens of their log-probability, "
-                "each masked alone (Salazar et al. 2020); the perplexity is per token",
+                "the pseudo-log-likelihood in nats: the sum of the log-probabilities of tokens, "
+                "each masked in turn (Salazar et al. 2020); the perplexity is per token",
                 *compared,
                 f"a text has at most {self.max_seq_length - 2} tokens; longer ones are not scored, "
                 f"and `{EXCESS_TOKENS}` counts the tokens beyond",

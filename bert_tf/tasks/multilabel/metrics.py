@@ -61,7 +61,7 @@ def label_set_metrics(
 
     Args:
         gold, predicted: bool [rows, labels].
-        measures: of each label, for the macro averages.
+        measures: measures of each label, for the macro averages.
     """
     right = (gold & predicted).sum()
     assigned = predicted.sum()

@@ -186,7 +186,8 @@ class Drift:
             alike = f"{quantity(self.rows, 'row')} look like the training rows"
             if self.rows_needed >= _MOST_ROWS:
                 return (
-                    f"{alike}, which are too few to tell what is new in {SHOWN_CHANGE:.0%} of rows"
+                    f"{alike}, which are too few to show something new in {SHOWN_CHANGE:.0%} of "
+                    "rows"
                 )
             return (
                 f"{alike}; something new in {SHOWN_CHANGE:.0%} of rows would show from {needed} on"

@@ -93,7 +93,8 @@ class RegressionTask(Student):
     def trained_on(self, source: Table) -> Self:
         mean, scale = mean_and_deviation(self.gold(source), source.source, self.label_column)
         if self.target_scaling == NONE:
-            mean, scale = 0.0, 1.0
+            mean = 0.0
+            scale = 1.0
         return dataclasses.replace(self, target_mean=mean, target_scale=scale)
 
     def describe(self, sources: Mapping[str, Table]) -> Iterator[str]:

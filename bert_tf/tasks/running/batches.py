@@ -188,7 +188,7 @@ class FinetuningInputs:
         length_multiple: multiples of tokens to pad to, see `Lengths`.
         max_seq_length: tokens of the longest row, [CLS] and [SEP] included.
         pad_id: id of [PAD].
-        seed: of the order of the rows.
+        seed: random seed of the order of the rows.
     """
 
     def __init__(

@@ -161,7 +161,7 @@ def measure_ceiling(
     Args:
         task: the task, with labels that are known.
         data: the rows, with the ids of the tokenizer's vocabulary.
-        tokenizer: that of the model.
+        tokenizer: tokenizer of the model.
         fits: whether to fit thresholds and the like, as in training; a trained model has them.
 
     Returns:
@@ -181,7 +181,7 @@ def measure_ceiling(
         sample = _targets_of(rows, data, chosen)
         perfect = _targets_of(rows, common, chosen)
     results = _measured(task, sample, perfect, fits=fits)
-    # Rows as a reader of predictions.jsonl gets them, without what JSON does not keep.
+    # Rows as a reader of predictions.jsonl gets them: JSON does not keep every value.
     stored = [json.loads(json.dumps(row)) for row in results.predictions]
     missed = ~np.fromiter(map(task.is_right, stored), bool, len(stored))
     missed |= changed_rows(sample, perfect)
@@ -261,7 +261,7 @@ def _causes_of_reading(
     """Yield the reasons why rows that the model reads alike have different targets.
 
     Each row counts once, by the first cause that applies: the model knows none of its tokens, the
-    file has its texts with another label, it was cut, or the tokenizer drops what tells it apart.
+    file has its texts with another label, it was cut, or the tokenizer drops its peculiarities.
     """
     rest = changed_rows(data, common)
     if not rest.any():
@@ -297,7 +297,7 @@ def _causes_of_reading(
         ),
         (
             np.ones(len(rest), bool),
-            "differs from rows with another label only in what the tokenizer drops (case, "
+            "differs from rows with another label only in details that the tokenizer drops (case, "
             "accents, blanks)",
             "start from a cased model, or decide on one label for such texts",
             False,

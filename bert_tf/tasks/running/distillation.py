@@ -68,7 +68,7 @@ class SoftLabels:
             task: the student.
             train: its labeled training rows.
             unlabeled: rows to learn only from the teacher; None for none.
-            tokenizer: that of the student.
+            tokenizer: tokenizer of the student.
 
         Returns:
             The rows with the targets `teacher_logits`, float32 [rows, logits], and `soft_weights`,

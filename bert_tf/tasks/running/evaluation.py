@@ -276,7 +276,7 @@ class DoubtedRow:
         label_probability: probability of its own label, 0 to 1.
         suggested_label: the label with the highest probability.
         suggested_probability: probability of that label, 0 to 1.
-        texts: by input name.
+        texts: the row's texts by input name.
     """
 
     line: int

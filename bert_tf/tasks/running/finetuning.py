@@ -172,7 +172,7 @@ def _taught(
         config: options of `finetune`.
         task: the task.
         read: the rows as read.
-        tokenizer: of the model.
+        tokenizer: tokenizer of the model.
         policy: Keras' dtype policy.
         writes: whether this process writes the soft labels into the run.
         console: gets progress of the teacher.
@@ -205,7 +205,7 @@ def _finish(
         read: the rows as they were read.
         training: outcome of the steps.
         inputs: the training batches.
-        tokenizer: of the model.
+        tokenizer: tokenizer of the model.
         writes: whether this process writes the run.
         console: receives the measures.
     """

@@ -76,7 +76,7 @@ def read_rows(
     Args:
         config: options of `finetune`.
         init: the model to start from.
-        tokenizer: that of the model.
+        tokenizer: tokenizer of the model.
         check: may reject rows.
 
     Raises:

@@ -372,7 +372,7 @@ class SimilarityTask(Task):
                 f"texts are cut at {self.max_seq_length} tokens",
                 "`embed` and `search` of bert-pipeline and the library sentence-transformers make "
                 "the same vectors of this folder; its SavedModel has a signature `embed`, which "
-                "takes `text` alone",
+                "takes only `text`",
             ),
             example={"text": "some text", "text_pair": "another"},
             signature_output="predicted_similarity",

@@ -247,7 +247,7 @@ DAMAGED = {
         texts_with_labels([("A b", "x"), ("a b", "y"), ("a  B", "x"), ("b", "x")]),
         {},
         3 / 4,
-        "1 of 4 rows differs from rows with another label only in what the tokenizer drops",
+        "1 of 4 rows differs from rows with another label only in details that the tokenizer drops",
     ),
     "pairs cut": (
         "classification",
