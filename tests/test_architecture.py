@@ -239,6 +239,18 @@ def test_tensorflow_text_is_imported_in_one_place():
         assert "tensorflow_text" not in modules_on_import(path, and_later=True), path
 
 
+def test_numba_is_imported_with_the_cache_that_notices_all_changes():
+    cached = "bert_tf/base/compiled.py"
+    for path in sorted({*files_of("bert_tf"), *files_of("pipeline")} - {ROOT / cached}):
+        names = (
+            alias.name
+            for node in nodes_of(path)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        )
+        assert "numba" not in names, f"{path}: import it from {cached}"
+
+
 def test_every_function_of_tensorflow_is_without_autograph():
     """It looks at all modules, and so loads those that wait for their use."""
     for path in files_of("bert_tf"):

@@ -1,8 +1,7 @@
 """Compiled helpers: ranges, characters, 64-bit hashes, random numbers by key.
 
 Orders, splits and random choices of jobs follow from these functions, so none may change its
-results. Numba renews a cached kernel only when its own file changes: after an edit here, delete the
-`__pycache__` folders.
+results.
 
 Random numbers: a key is a hash of the user's seed, a purpose, and numbers that identify the thing
 to choose for, such as a document (`seed_key`, `combine_keys`). A stream of numbers starts from a
@@ -11,10 +10,10 @@ key (`next_bits`). So choices do not depend on the order of computation or on th
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from bert_tf.base.arrays import unsigned_seed
+from bert_tf.base.compiled import numba
 
 # FNV-1a with 64 bits (Fowler, Noll, Vo, Eastlake, "The FNV Non-Cryptographic Hash Algorithm").
 FNV_OFFSET_BASIS = np.uint64(0xCBF29CE484222325)

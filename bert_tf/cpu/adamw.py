@@ -16,10 +16,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.compiled import numba
 from bert_tf.cpu.kernels import KERNEL, SUMMING_KERNEL
 from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, rows_of, vector
 from bert_tf.cpu.kernels.numbers import narrow, wide

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.files import toml_beside
 from bert_tf.base.kernels import fnv1a
 from pipeline.corpus.characters import (

@@ -8,9 +8,9 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.files import toml_beside
 
 NUM_CODE_POINTS = sys.maxunicode + 1

@@ -6,11 +6,11 @@ import dataclasses
 import hashlib
 from collections.abc import Callable
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a, mix64
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.packing import unpack

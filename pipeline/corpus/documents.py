@@ -6,10 +6,10 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 
-import numba
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.compiled import numba
 from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
 from bert_tf.data.tables.rejects import Reject
 from pipeline.corpus.characters import code_point_table, decode

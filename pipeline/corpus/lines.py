@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import take_ranges
 from bert_tf.data.text.casing import normalize
 from pipeline.corpus.characters import (

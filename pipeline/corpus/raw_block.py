@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.compiled import numba
 from bert_tf.base.errors import InputError
 from bert_tf.base.kernels import take_ranges
 from bert_tf.data.tables.dialect import INVALID_UTF8

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import check_splitter_installed
 from pipeline.corpus.abbreviations import period_ends, word_lists

@@ -11,11 +11,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bert_tf.base.compiled import numba
 from pipeline.corpus.characters import NUM_CODE_POINTS, decode
 from pipeline.corpus.document_block import offsets_and_data
 from pipeline.vocabulary.merging import merge_pairs

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a
 
 _LOW = (1 << 32) - 1

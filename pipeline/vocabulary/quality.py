@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import numba
 import numpy as np
 import pyarrow as pa
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import FNV_OFFSET_BASIS, fnv1a_step
 from pipeline.corpus.document_block import offsets_and_data
 

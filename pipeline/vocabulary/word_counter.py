@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pyarrow as pa
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import fnv1a
 from bert_tf.data.text.casing import Lowercase
 from pipeline.corpus.document_block import offsets_and_data

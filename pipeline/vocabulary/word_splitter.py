@@ -6,11 +6,11 @@ import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.compiled import numba
 from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.normalizer import IDEOGRAPHS, PRIVATE_USE, changed_code_points
 from pipeline.corpus.characters import NUM_CODE_POINTS, code_point_table, decode

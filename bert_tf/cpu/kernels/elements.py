@@ -11,9 +11,9 @@ import functools
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.cpu.kernels import FUNCTION, KERNEL
 from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, RANK, rows_of, size_of, vector
 from bert_tf.cpu.kernels.numbers import (

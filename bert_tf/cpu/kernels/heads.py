@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numba
 import numpy as np
 from numba.extending import register_jitable
 
+from bert_tf.base.compiled import numba
 from bert_tf.cpu.kernels import FUNCTION, KERNEL
 from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, RANK, size_of, vector
 from bert_tf.cpu.kernels.numbers import narrow, wide

@@ -17,12 +17,12 @@ import ctypes
 import enum
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic, register_jitable
 
+from bert_tf.base.compiled import numba
 from bert_tf.cpu.kernels import FUNCTION
 from bert_tf.cpu.kernels.workers import find_functions, in_turns
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, overload
 
+from bert_tf.base.compiled import numba
 from bert_tf.cpu.kernels import FUNCTION
 
 # Bounds of exponents: beyond them, results are infinite or subnormal.

@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.cpu.kernels import KERNEL, SUMMING_KERNEL
 from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, rows_of, size_of, vector
 from bert_tf.cpu.kernels.numbers import narrow, wide

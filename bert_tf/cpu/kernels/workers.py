@@ -19,12 +19,12 @@ import os
 import threading
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.processor import usable_cores
 from bert_tf.cpu.kernels import FUNCTION
 

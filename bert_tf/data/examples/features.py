@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.data.examples.masking import MaskingRules, mask_rows
 from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR, SPECIALS_OF_TEXT
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import numba
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import take_ranges
 from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import combine_keys, next_below, next_unit, seed_key
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 

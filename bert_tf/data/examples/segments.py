@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import combine, next_below, next_bits, next_unit
 from bert_tf.data.examples.flat_documents import FlatDocuments
 from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR, SPECIALS_OF_TEXT

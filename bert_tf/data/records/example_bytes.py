@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import google_crc32c
-import numba
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.compiled import numba
 
 # Wire types of protobuf.
 _VARINT = 0

@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.records.example_bytes import FRAME_HEAD, FRAME_TAIL, masked_crcs
 

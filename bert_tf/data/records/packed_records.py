@@ -21,10 +21,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-import numba
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.errors import InputError
 from bert_tf.data.records.dataset_info import FEATURE_NAMES, PretrainingData
 from bert_tf.data.records.epoch_records import EpochRecords, UnpackedRecords, row_order, row_specs

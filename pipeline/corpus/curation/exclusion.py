@@ -25,10 +25,10 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import GOLDEN_RATIO, mix64
 from pipeline.beam.blobs import BlobReference, BlobStore
 from pipeline.beam.packing import pack, unpack

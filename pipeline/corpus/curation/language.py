@@ -18,9 +18,9 @@ import dataclasses
 import functools
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from pipeline.corpus.characters import LOWER, UPPER, decode, sentence_table
 
 UNKNOWN = "unknown"

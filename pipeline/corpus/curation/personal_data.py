@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 
-import numba
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.compiled import numba
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection, listed
 from pipeline.corpus.characters import code_point_table, decode

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a, mix64
 from pipeline.corpus.abbreviations import word_lists
 from pipeline.corpus.characters import WITHOUT_SPACES, code_point_table, decode

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import CorpusSection

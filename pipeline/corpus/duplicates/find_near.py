@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import apache_beam as beam
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from pipeline.beam.blobs import BlobReference, BlobStore
 from pipeline.beam.packing import pack
 from pipeline.corpus.duplicates.near_duplicates import (

@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-import numba
 import numpy as np
 import pyarrow as pa
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import FNV_OFFSET_BASIS, GOLDEN_RATIO, combine, mix64
 from pipeline.corpus.characters import WITHOUT_SPACES, code_point_table, decode
 from pipeline.corpus.document_block import (

@@ -18,10 +18,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-import numba
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import combine, mix64, next_bits, seed_key
 from pipeline.corpus.duplicates.occurrences import first_of_runs
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from pipeline.corpus.characters import FIRST_WIDE_BYTE
 
 _TAB = 8  # columns between the stops of tabs

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from pipeline.corpus.characters import (
     CLOSER,
     FIRST_WIDE_BYTE,

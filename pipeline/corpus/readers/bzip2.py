@@ -10,9 +10,9 @@ import bz2
 from collections.abc import Iterator
 from typing import BinaryIO
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from pipeline.beam.files import damaged
 
 _BLOCK_MARK = 0x314159265359

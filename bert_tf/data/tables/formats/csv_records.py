@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 from enum import IntEnum
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import count_characters
 from bert_tf.config.sections.tables import RowSection
 from bert_tf.data.tables.rejects import QUOTE_NOT_CLOSED, TEXT_AFTER_QUOTE, TOO_LONG

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-import numba
 import numpy as np
 
+from bert_tf.base.compiled import numba
 from pipeline.corpus.curation.measures import MeasuredText, ratio
 from pipeline.corpus.curation.rule import gopher_repetition
 from pipeline.corpus.curation.words import find_gram, gram_at, new_table
