@@ -92,9 +92,9 @@ class LabelForm:
         # If no cell says no, empty ones do, as in a sheet with marks in some cells.
         if not any(False in truths_of_label for truths_of_label in truths):
             for truths_of_label, cells in zip(truths, columns, strict=True):
-                for row, cell in enumerate(cells):
+                for index, cell in enumerate(cells):
                     if not cell.strip():
-                        truths_of_label[row] = False
+                        truths_of_label[index] = False
         rows: list[list[str]] = []
         faults: dict[int, Fault] = {}
         for index, row in enumerate(zip(*truths, strict=True)):
