@@ -8,6 +8,7 @@ import statistics
 import glue
 import numpy as np
 import pytest
+from behavior.finetuning_runs import NO_DROPOUT
 from behavior.small_models import write_encoder
 from glue import GLUE_TASKS, TaskScore, chosen_tasks, glue_score, parsed
 
@@ -16,8 +17,6 @@ from bert_tf.base.errors import UsageError
 
 KEYS = ("label", "predicted_label")
 WORDS = ["good", "bad", "film", "red", "blue"]
-# Dropout is compiled once more for each run.
-NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 PAIRS = [(f"{a} {b}", f'{c} "film') for a in WORDS for b in WORDS for c in WORDS[:2]]
 # As the published archives have them: CoLA without a header, no quoting anywhere.
 FILES = {

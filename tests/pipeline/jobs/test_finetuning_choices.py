@@ -8,9 +8,10 @@ import json
 
 import pytest
 import yaml
+from behavior.finetuning_runs import NO_DROPOUT, ROWS, VOCAB, CrashingConsole
 from behavior.small_models import write_encoder
 
-from bert_tf.base.console import Advance, Console
+from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.tasks.registry import finetune_config
@@ -21,19 +22,7 @@ from pipeline.outputs.job_spec import RunOptions
 
 pytestmark = pytest.mark.slow  # trains, and compiles the step each time
 
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
-ROWS = "text,label\n" + "".join(
-    f"{color} {word} film,{word}\n" for color in ("red", "blue", "film") for word in ("good", "bad")
-)
 CHOSEN = {"epochs": 20, "batch_size": 16, "learning_rate": 3e-4, "early_stop_loss": 2.0}
-
-
-class CrashingConsole(Console):
-    """Fails like a power cut once the loop has made six updates."""
-
-    def progress(self, advance: Advance) -> None:
-        if advance.text.startswith("step 6/"):
-            raise MemoryError
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +44,7 @@ def config_of(place, output, **given):
             "output": str(place / output),
             "precision": "float32",
             "max_seq_length": 16,
-            "hidden_dropout_prob": 0.0,
-            "attention_probs_dropout_prob": 0.0,
+            **NO_DROPOUT,
             "log_every": 1,
             "checkpoint_every": 4,
             "checkpoint_minutes": 0,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from behavior.finetuning_runs import NO_DROPOUT
 from behavior.small_models import write_encoder
 from safetensors.numpy import load_file
 
@@ -22,8 +23,6 @@ from pipeline.jobs.finetuning_series import SeriesRun, best_of, combinations, se
 from pipeline.outputs.job_spec import RunOptions
 
 WORDS = ["good", "bad", "film", "red", "blue"]
-# Dropout is compiled once more for each run.
-NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 RATES = (1e-4, 1e-2)
 
 
