@@ -18,7 +18,7 @@ from pipeline.embedding.source import VectorSource, describe_settings, open_vect
 from pipeline.jobs.task_reports import warn_of_unfinished_run
 from pipeline.outputs.job import JobRecord
 from pipeline.outputs.job_spec import RunOptions
-from pipeline.scoring.blocks import check_tables
+from pipeline.scoring.first_rows import check_tables
 from pipeline.scoring.join import ScoringCounts, join_rejects
 from pipeline.scoring.parts import Fact, WritePart
 from pipeline.scoring.plan import ScoringPlan

@@ -33,7 +33,7 @@ from pipeline.outputs.manifest import (
 )
 from pipeline.outputs.place import check_place
 from pipeline.report.rows.scored_page import page_of_scores, write_explained
-from pipeline.scoring.blocks import check_tables, first_texts
+from pipeline.scoring.first_rows import check_tables, first_texts
 from pipeline.scoring.join import ScoringCounts, drift_of, numbered_parts, why_undecided
 from pipeline.scoring.label_next import MarkedRow, choose_marked, read_line, rewrite_parts
 from pipeline.scoring.output_rows import with_last_cell

@@ -14,7 +14,7 @@ from pipeline.embedding.summarizer import FIELDS, SummarizerSettings
 from pipeline.jobs.task_reports import warn_of_unfinished_run
 from pipeline.outputs.job import JobRecord
 from pipeline.outputs.job_spec import RunOptions
-from pipeline.scoring.blocks import check_tables
+from pipeline.scoring.first_rows import check_tables
 from pipeline.scoring.join import ScoringCounts
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.running import TableJob

@@ -1,4 +1,4 @@
-"""Which columns of the tables a model reads, and which are added to them."""
+"""The columns of tables that a model reads, and those that are added to them."""
 
 from __future__ import annotations
 
@@ -30,24 +30,23 @@ class ScoringColumns:
     """The columns that a model reads of tables, and those that are added.
 
     Attributes:
-        sources: column of the tables by name of the model's input; of an input that is a list of
-            texts a tuple, see `texts_of`.
+        sources: column of the tables by name of the model's input; a tuple of columns for an input
+            that is a list of texts, see `texts_of`.
         fields: the predictions that are added.
-        row_fault: why the task rejects a row, see `ServedTaskDeclaration`.
-        outcome_faults: why rows cannot be predicted, from the model's outputs, see
+        row_fault: returns the reason to reject a row, see `ServedTaskDeclaration`.
+        outcome_faults: returns reasons to reject rows, from the model's outputs, see
             `ServedTaskDeclaration`.
-        probabilities: those that are added to the predictions; None for none.
-        has_abstained: whether there is a column for the reasons of rows without a prediction.
-        has_explanations: whether there is a last column for those of some rows.
-        label_sets: sets of labels that are added; None for none.
-        keeps_rejected: whether there is a column for the reasons of rejects.
+        probabilities: those that are added to the predictions; None if none are.
+        has_abstained: whether there is a column with reasons of missing predictions.
+        has_explanations: whether the last column has explanations of some rows.
+        label_sets: sets of labels that are added; None if none are.
+        keeps_rejected: whether there is a column with the reasons of rejects.
         renamed: new names of added columns, by the task's names.
         can_rename: whether the command has `--rename`.
-        words: of rows that are lists of words, whose column is the only one of `sources`; None
-            where they are texts.
-        empty_inputs: inputs of the model for which the tables have no column, and which may be
-            empty.
-        task: the model's `task.json`, where there are words.
+        words: declaration of rows that are lists of words, whose column is the only one of
+            `sources`; None if rows are texts.
+        empty_inputs: inputs of the model that may be empty, and have no column in the tables.
+        task: the model's `task.json`, if rows are lists of words.
     """
 
     sources: dict[str, str | tuple[str, ...]]
@@ -69,7 +68,7 @@ class ScoringColumns:
         """Return columns for rows that are lists of words.
 
         Args:
-            words: what is added to such rows.
+            words: the task's declaration for such rows.
             column: of the words.
             task: the model's `task.json`.
         """
@@ -84,21 +83,21 @@ class ScoringColumns:
     def by_words(
         self, words: list[list[str]] | None, predicted: Mapping[str, np.ndarray]
     ) -> Mapping[str, Any]:
-        """Return a model's outputs for rows of words, [rows] by name; of texts they stay."""
+        """Return a model's outputs for rows of words, [rows] by name; those for texts stay."""
         if self.words is None:
             return predicted
         columns_by_words = imported(self.words.implementation)(words, predicted, self.task)
         return {**predicted, **columns_by_words}
 
     def faults_of(self, predicted: Mapping[str, Any]) -> dict[int, Fault]:
-        """Return why rows of a model's outputs cannot be predicted, by their number."""
+        """Return the faults of rows that cannot be predicted, by their number."""
         return {} if self.outcome_faults is None else self.outcome_faults(predicted)
 
     def added(self, output_format: str) -> dict[str, FieldKind]:
         """Return names and kinds of the columns that are added to an output, in order.
 
-        Probabilities of labels are an object in JSON lines, elsewhere a column each; CoNLL files
-        only get the tag of each word.
+        Probabilities of labels are an object in JSON lines, and a column each in other formats.
+        CoNLL files get only the tag of each word.
         """
         return dict(self._columns(output_format))
 
@@ -109,7 +108,8 @@ class ScoringColumns:
             UsageError: a name is unknown, or two columns would have the same one.
         """
         renamed: dict[str, str] = {}
-        for name, column in (entry.split("=", 1) for entry in entries):
+        for entry in entries:
+            name, column = entry.split("=", 1)
             if renamed.setdefault(name, column) != column:
                 raise UsageError(
                     f"--rename {name}={column}: its name is {renamed[name]!r} already; give it once"
@@ -124,11 +124,11 @@ class ScoringColumns:
         columns = dataclasses.replace(self, renamed=renamed)
         for output_format in ("jsonl", "csv"):
             counts = collections.Counter(name for name, _ in columns._columns(output_format))
-            twice = next((name for name, count in counts.items() if count > 1), None)
-            if twice is not None:
+            repeated = next((name for name, count in counts.items() if count > 1), None)
+            if repeated is not None:
                 raise UsageError(
-                    f"two added columns would both be called {twice!r}; rename one with --rename "
-                    "NAME=COLUMN"
+                    f"two added columns would both be called {repeated!r}; rename one with "
+                    "--rename NAME=COLUMN"
                 )
         return columns
 
@@ -143,7 +143,7 @@ class ScoringColumns:
         return self._name(EXPLANATION)
 
     def named_by(self, column: str) -> str:
-        """Return the task's name of an added column, by which `--rename` goes."""
+        """Return the task's name of an added column, which `--rename` takes."""
         for field in self.fields:
             if self._name(field.name) == column:
                 return field.name
@@ -281,15 +281,14 @@ def scoring_columns(
     read = [name for name in declared.inputs if known.get(name) is not None]
     lists = [name for name in read if isinstance(known[name], tuple)]
     words = declared.words
-    columns_by_input = given_columns(
-        config, [*read, *([] if words is None else [words.column])], lists=lists
-    )
+    names = read if words is None else [*read, words.column]
+    columns_by_input = given_columns(config, names, lists=lists)
     sources = {name: columns_by_input.get(name, known[name]) for name in read}
-    empty = [
-        name
-        for name in declared.optional_inputs(task)
-        if name in sources and name not in columns_by_input and not has_column(sources[name])
-    ]
+    empty = []
+    for name in declared.optional_inputs(task):
+        is_named = name in columns_by_input
+        if name in sources and not is_named and not has_column(sources[name]):
+            empty.append(name)
     columns = ScoringColumns(
         sources={name: column for name, column in sources.items() if name not in empty},
         empty_inputs=tuple(empty),
@@ -314,7 +313,11 @@ def scoring_columns(
 
 
 def _label_sets(config: ScoreConfig) -> LabelSets | None:
-    """Make those of `--coverage`, None without; UsageError if evaluation rows are too few."""
+    """Make the label sets of `--coverage`; None without it.
+
+    Raises:
+        UsageError: there are too few evaluation rows.
+    """
     if config.coverage is None:
         return None
     rows = evaluated_rows(config.model, "--coverage")
@@ -324,11 +327,14 @@ def _label_sets(config: ScoreConfig) -> LabelSets | None:
 def _added_fields(
     config: ScoreConfig, offered: tuple[PredictionField, ...]
 ) -> tuple[PredictionField, ...]:
+    """Return the predictions to add: the usual ones and those of `--extra-column`."""
     extra = [field.name for field in offered if field.is_extra]
     for name in config.extra_columns:
         if name not in extra:
-            has = f"offers {', '.join(extra)}" if extra else "offers none"
-            raise UsageError(f"--extra-column {name}: {config.model} has no such column; it {has}")
+            others = ", ".join(extra) or "none"
+            raise UsageError(
+                f"--extra-column {name}: {config.model} has no such column; it offers {others}"
+            )
     return tuple(
         field for field in offered if not field.is_extra or field.name in config.extra_columns
     )

@@ -33,6 +33,7 @@ from pipeline.scoring.parts import Fact, column_array, column_types
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
+# A row group of Parquet ends with the block that reaches either.
 _GROUP_ROWS = 1 << 17
 _GROUP_BYTES = 64 << 20
 _TYPES: dict[FieldKind, pa.DataType] = {
@@ -44,7 +45,8 @@ _TYPES: dict[FieldKind, pa.DataType] = {
     "probability": pa.float64(),
     "value": pa.float64(),
 }
-_PANDAS = b"pandas"  # which columns are the index; other notes on the source's columns go stale
+# The metadata that names the index columns. Other metadata of the source may not fit the output.
+_PANDAS = b"pandas"
 
 
 def write_parquet(
@@ -85,6 +87,7 @@ def write_parquet(
 def _with_columns(
     rows: pa.Table, predictions: Sequence[Mapping[str, Any]], added: Mapping[str, pa.DataType]
 ) -> pa.Table:
+    """Append the added columns to rows."""
     for name, column in zip(added, _table_of(predictions, added).columns, strict=True):
         rows = rows.append_column(name, column)
     return rows
@@ -106,7 +109,8 @@ def _write_groups(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
         for table in tables:
             waiting.append(table)
             rows = sum(map(len, waiting))
-            if rows >= _GROUP_ROWS or sum(each.nbytes for each in waiting) >= _GROUP_BYTES:
+            num_bytes = sum(part.nbytes for part in waiting)
+            if rows >= _GROUP_ROWS or num_bytes >= _GROUP_BYTES:
                 writer.write_table(pa.concat_tables(waiting))
                 waiting = []
         if waiting:
@@ -116,8 +120,8 @@ def _write_groups(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
 class SourceRows:
     """Reads the rows of a Parquet file again, block by block.
 
-    So columns keep their types, which JSON in between would lose. `schema` has views that are not
-    whole columns as plain texts, bytes and lists.
+    Columns keep their types this way, which blocks of JSON would lose. In `schema`, views inside
+    other types are plain texts, bytes and lists.
 
     Args:
         table: its source.
@@ -133,16 +137,16 @@ class SourceRows:
         self._open = contextlib.ExitStack()
         stream, file = self._open.enter_context(open_parquet(table.source, plan.open_table))
         stored = file.schema_arrow
-        notes = {_PANDAS: stored.metadata[_PANDAS]} if _PANDAS in (stored.metadata or {}) else None
+        metadata = stored.metadata or {}
+        kept = {_PANDAS: metadata[_PANDAS]} if _PANDAS in metadata else None
         fields = [field for field in stored if columns is None or field.name in columns]
-        self._read = pa.schema([each.with_type(without_views(each.type)) for each in fields], notes)
-        self.schema = pa.schema(
-            [
-                field if is_view(field.type) else plain
-                for field, plain in zip(fields, self._read, strict=True)
-            ],
-            notes,
-        )
+        plain_fields = [field.with_type(without_views(field.type)) for field in fields]
+        written = [
+            field if is_view(field.type) else plain
+            for field, plain in zip(fields, plain_fields, strict=True)
+        ]
+        self._read = pa.schema(plain_fields, kept)
+        self.schema = pa.schema(written, kept)
         self._batches = (
             batch
             for group in range(file.num_row_groups)
@@ -156,7 +160,12 @@ class SourceRows:
         self._open.close()
 
     def next_kept(self, files: BlockFiles, rows: int) -> pa.Table:
-        """Return the next block's rows, as many as its part has; rejects only if they are kept."""
+        """Return the next block's rows, without rejects unless these are kept.
+
+        Args:
+            files: of the block.
+            rows: of its part.
+        """
         rejected: list[int] = []
         if not self._keeps_rejected:
             rejected = [reject.line for reject in read_rejects(files.rejects)]
@@ -168,16 +177,17 @@ class SourceRows:
         return kept if self.schema == self._read else kept.cast(self.schema)
 
     def check_rows(self, rows: int, *, is_all: bool) -> None:
-        """Raise InputError unless the rows taken are those cut into blocks.
+        """Raise InputError unless as many rows were taken as were cut into blocks.
 
         Args:
-            rows: that were cut.
+            rows: number of rows that were cut.
             is_all: whether these were all rows of the file.
         """
         if self._taken != rows or (is_all and self._rows != rows):
             raise self._changed()
 
     def _next(self, rows: int) -> pa.Table:
+        """Return the next rows; raise InputError if there are fewer."""
         parts = [self._waiting]
         missing = rows - len(self._waiting)
         while missing > 0:
@@ -201,8 +211,8 @@ class ScoringCounts:
 
     Attributes:
         rejected: rows by reason.
-        types: of columns of JSON, where the parts note their kinds.
-        sums: of the numbers noted with the parts, such as `Fact.ROWS_CUT`.
+        types: of columns of JSON, if the parts note their kinds.
+        sums: of the numbers in the notes on the parts, such as `Fact.ROWS_CUT`.
     """
 
     rows_in: int
@@ -222,17 +232,17 @@ def why_undecided(abstention: Abstention, share: float | None, counts: ScoringCo
 
     Args:
         abstention: both limits.
-        share: of the evaluation rows, that are nearer than far texts; see `--abstain-far`.
+        share: of the evaluation rows that are nearer than far texts; see `--abstain-far`.
         counts: of the rows.
     """
-    low = f"a probability below {abstention.below:g}"
+    uncertain = f"a probability below {abstention.below:g}"
     if abstention.beyond is None or share is None:
-        return low
+        return uncertain
     far = (
         f"a text farther from the training rows ({counts.sums[Fact.FAR]:,}, beyond "
         f"{abstention.beyond:.4g}) than {share:g} of the evaluation rows"
     )
-    return f"{low}, or {far}" if abstention.below > 0 else far
+    return f"{uncertain}, or {far}" if abstention.below > 0 else far
 
 
 def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
@@ -259,7 +269,7 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
             rows_in += summary.rows_in
             for files in block_files(table, summary, plan):
                 done = read_sealed(files.done)
-                sums.update({name: n for name, n in done.items() if isinstance(n, int)})
+                sums.update({name: value for name, value in done.items() if isinstance(value, int)})
                 rejected.update(done["rejected"])
                 kinds.append(done.get(Fact.KINDS, {}))
                 _append_file(files.rejects, all_rejects)
@@ -277,11 +287,8 @@ def drift_of(table: ScoredTable, plan: ScoringPlan) -> Drift | None:
     if plan.drift is None:
         return None
     total: Counts | None = None
-    for files in block_files(table, read_summary(table, plan), plan):
-        done = read_sealed(files.done)
-        if Fact.DRIFT in done:
-            parts = [done[Fact.DRIFT]] if total is None else [total, done[Fact.DRIFT]]
-            total = Counts.sum_of(parts)
+    for counts in _facts_of_parts(table, plan, Fact.DRIFT):
+        total = Counts.sum_of([counts] if total is None else [total, counts])
     if total is None:
         return None
     return plan.drift.compare(total, lambda: read_folder_vocabulary(Path(plan.model)).vocab)
@@ -289,11 +296,16 @@ def drift_of(table: ScoredTable, plan: ScoringPlan) -> Drift | None:
 
 def scores_of(table: ScoredTable, plan: ScoringPlan) -> np.ndarray | None:
     """Sum the rows of a table by probability, int64 [SCORE_BINS]; None without probabilities."""
-    done = map(
-        read_sealed, (files.done for files in block_files(table, read_summary(table, plan), plan))
-    )
-    histograms = [each[Fact.SCORES] for each in done if Fact.SCORES in each]
+    histograms = list(_facts_of_parts(table, plan, Fact.SCORES))
     return np.sum(histograms, axis=0) if histograms else None
+
+
+def _facts_of_parts(table: ScoredTable, plan: ScoringPlan, fact: Fact) -> Iterator[Any]:
+    """Yield a fact of each part of a table that has it."""
+    for files in block_files(table, read_summary(table, plan), plan):
+        done = read_sealed(files.done)
+        if fact in done:
+            yield done[fact]
 
 
 def numbered_parts(plan: ScoringPlan) -> Iterator[tuple[int, int, Path]]:
@@ -309,12 +321,13 @@ def block_files(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) ->
 
 
 def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) -> None:
+    """Write an output of lines from its parts."""
     predictions = list(plan.columns.added(table.output_format))
     escapes = plan.escapes_formulas
     header = header_line(table, summary.header, summary.keys, predictions, escapes=escapes)
     has_mark = summary.header is not None and summary.header.has_mark
-    # Its cells wait until the keys of all objects are known.
-    must_rewrite = table.source_format == "jsonl" != table.output_format
+    # The cells of objects could not be written before the keys of all objects were known.
+    must_rewrite = table.source_format == "jsonl" and table.output_format != "jsonl"
     keys = [*summary.keys, *predictions]
     with (
         replacing_file(path_of(table.output)) as aside,

@@ -1,16 +1,16 @@
-"""Which rows to label next: those that the model is least certain of, and unlike each other.
+"""The rows to label next: those of which the model is least certain, and that differ.
 
-Of all rows, the least certain are candidates, ten for each row to choose. The margin, the
-difference between the two highest probabilities, says how certain (Scheffer et al. 2001). Alone it
-would choose near copies of one hard text. So the rows are chosen one by one for what they add to
-those chosen before, in the model's own vectors: uncertain rows, in regions where many are, that no
-chosen row is near to (Wei et al. 2015). Rows that are merely far from all others (k-center) were
-worse than only the margin on TREC, see benchmarks/label_next.py.
+Of all rows, the least certain are candidates, ten for each row to choose. The measure of certainty
+is the margin, the difference between the two highest probabilities (Scheffer et al. 2001). The
+lowest margins may all belong to near copies of one hard text. So the rows are chosen one by one, by
+their gain over the rows chosen before, in the model's own vectors: uncertain rows, close to many
+other uncertain rows, but not to a chosen one (Wei et al. 2015). Rows that are only far from all
+others (k-center) were worse than the lowest margins on TREC, see benchmarks/label_next.py.
 
 Memory is bounded by the candidates, not by the rows: every block keeps its own least certain rows
 beside its part, and the join reads one block after the other. Margins are compared in steps of
-0.0001, and equal ones by their place in the files, so that the choice does not depend on how many
-processes computed them.
+0.0001, and ties are broken by the place in the files, so that the choice does not depend on the
+number of processes.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.data.tables.places import Place
@@ -34,19 +35,21 @@ from bert_tf.tasks.profile.texts import joined_texts
 CANDIDATES_PER_ROW = 10
 LEAST_CANDIDATES = 1000  # vectors of so many short texts take seconds
 MOST_CANDIDATES = 5000  # unless more rows are chosen; comparing them takes up to a minute
-_LEADING = 32  # rows whose worth is computed again together
+_LEADING = 32  # rows whose gains are computed again together
 _ROWS_AT_ONCE = 512  # whose similarities to all candidates are in memory
+_GAIN_DIGITS = 3  # to which gains are rounded
+_SMALLEST_NORM = 1e-12  # of a vector, to divide by
 STEPS = 10_000  # of a margin from 0 to 1
 
 
 class MarkedRow(NamedTuple):
-    """A row that is looked at again when all are scored; the order is that of these values.
+    """A row that is read again when all are scored; rows are sorted by the first five values.
 
     Attributes:
-        key: how certain the model is, in steps; 0 for all if the first rows are marked.
+        key: certainty of the model, in steps; 0 for all if the first rows are marked.
         table, block: numbers of both.
         begin, end: bytes of the row in the part of its block.
-        place: where it is in its file.
+        place: of the row in its file.
         texts: its text, or list of texts, by input.
     """
 
@@ -61,13 +64,13 @@ class MarkedRow(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MarkedRows:
-    """Which rows are looked at again: the least certain ones, or the first.
+    """The choice of rows that are read again: the least certain ones, or the first.
 
     Attributes:
-        most: how many.
+        most: number of rows.
         output: the model's output with probabilities; None for the first rows.
-        are_exclusive: whether a row has one label, or a yes or no for each.
-        flag: that needs the rows; "" if models of earlier releases may have none.
+        are_exclusive: whether a row has one label; otherwise each label is a yes or no.
+        flag: that needs the rows; "" if models of earlier releases may lack the output.
     """
 
     most: int
@@ -80,14 +83,14 @@ class MarkedRows:
         cls, declared: ServedTaskDeclaration, most: int, *, flag: str, model: str
     ) -> MarkedRows:
         """Mark the least certain rows; UsageError if the task has no probabilities of labels."""
-        field = declared.probabilities
-        if field is None:
+        probabilities = declared.probabilities
+        if probabilities is None:
             raise UsageError(
                 f"{flag} does not apply to {model}: {declared.name} predicts {declared.summary}, "
                 "which has no probabilities to tell certain rows by"
             )
-        are_exclusive = any(each.kind == "probability" for each in declared.predictions)
-        return cls(most=most, output=field.output, are_exclusive=are_exclusive, flag=flag)
+        are_exclusive = any(field.kind == "probability" for field in declared.predictions)
+        return cls(most=most, output=probabilities.output, are_exclusive=are_exclusive, flag=flag)
 
     def write(
         self,
@@ -106,7 +109,7 @@ class MarkedRows:
             rows: number of each line's row in the block.
             predicted: the model's outputs, [rows of the block, …] by name.
             texts: texts of the block's rows by input.
-            places: where the row of each line is in its file.
+            places: of the row of each line in its file.
         """
         if self.output is not None and self.output not in predicted:
             if self.flag:
@@ -117,17 +120,17 @@ class MarkedRows:
             write_text_atomically(_beside(part), "[]")
             return
         keys = self._keys(predicted, len(next(iter(texts.values()))))[list(rows)]
-        ends = np.cumsum([len(line.encode()) + 1 for line in lines])
+        offsets = offsets_of(np.array([len(line.encode()) + 1 for line in lines], np.int64))
         chosen = np.argsort(keys, kind="stable")[: self.most].tolist()
         marks = [
             [
-                int(keys[at]),
-                int(ends[at - 1]) if at else 0,
-                int(ends[at]),
-                places[at],
-                {name: column[rows[at]] for name, column in texts.items()},
+                int(keys[line]),
+                int(offsets[line]),
+                int(offsets[line + 1]),
+                places[line],
+                {name: column[rows[line]] for name, column in texts.items()},
             ]
-            for at in chosen
+            for line in chosen
         ]
         write_text_atomically(_beside(part), json.dumps(marks))
 
@@ -136,28 +139,28 @@ class MarkedRows:
         best: list[MarkedRow] = []
         for table, block, part in parts:
             marks = json.loads(_beside(part).read_text(encoding="utf-8"))
-            here = [
+            of_part = [
                 MarkedRow(key, table, block, begin, end, Place(*place), texts)
                 for key, begin, end, place, texts in marks
             ]
-            best = heapq.nsmallest(self.most, [*best, *here], key=lambda row: row[:5])
+            best = heapq.nsmallest(self.most, [*best, *of_part], key=lambda row: row[:5])
         return best
 
     def _keys(self, predicted: Mapping[str, np.ndarray], rows: int) -> np.ndarray:
-        """Return how certain the model is of each row, in steps, int64 [rows]."""
+        """Return the certainty of the model for each row, in steps, int64 [rows]."""
         if self.output is None:
             return np.zeros(rows, np.int64)
         probabilities = np.asarray(predicted[self.output], np.float64)
         if self.are_exclusive:
             second, first = np.sort(probabilities, axis=1)[:, -2:].T
             margins = first - second
-        else:  # of the label that it is least certain of
+        else:  # the margin of the least certain label
             margins = np.abs(2 * probabilities - 1).min(axis=1)
         return np.round(margins * STEPS).astype(np.int64)
 
 
 def candidates_for(number: int) -> int:
-    """Return how many of the least certain rows are compared with each other."""
+    """Return the number of least certain rows that are compared, to choose `number` of them."""
     return max(LEAST_CANDIDATES, min(CANDIDATES_PER_ROW * number, MOST_CANDIDATES), 2 * number)
 
 
@@ -168,7 +171,7 @@ def choose_marked(
 
     Args:
         marked: the least certain rows.
-        number: how many to choose.
+        number: of rows to choose.
         vectors: computes float32 [texts, dimensions] from texts.
     """
     if len(marked) <= number:
@@ -198,17 +201,18 @@ def rewrite_parts(
         rows: the new line of each row, with its line end.
         part_of: returns the part of a table's block.
         only: whether all other lines are left out.
-        all_parts: tables and blocks of all parts, needed if only some lines stay.
+        all_parts: tables and blocks of all parts, needed if other lines are left out.
     """
     by_part: dict[tuple[int, int], list[tuple[int, int, bytes]]] = defaultdict(list)
-    for where in all_parts if only else ():
-        by_part[where] = []
+    if only:
+        by_part.update({numbers: [] for numbers in all_parts})
     for row, line in rows:
         by_part[row.table, row.block].append((row.begin, row.end, line))
     for (table, block), chosen in by_part.items():
         part = part_of(table, block)
         content = part.read_bytes()
-        pieces, last = [], 0
+        pieces = []
+        last = 0
         for begin, end, line in sorted(chosen):
             if not only:
                 pieces.append(content[last:begin])
@@ -222,45 +226,50 @@ def rewrite_parts(
 def choose_rows(margins: np.ndarray, vectors: np.ndarray, number: int) -> list[int]:
     """Choose rows that together stand for all uncertain rows, in the order of their choice.
 
-    Each row counts with its uncertainty times its similarity to the nearest chosen row, and every
-    choice adds as much as possible to the sum (facility location; greedy choices reach 63% of the
-    best possible sum, Nemhauser et al. 1978). What a row adds only falls as others are chosen, so
-    it is computed again only for rows that lead by what they would have added before (Minoux 1978).
+    The worth of a choice is a sum over all rows: the uncertainty of a row times its similarity to
+    the nearest chosen row (facility location). Rows are chosen greedily by their gain, the amount
+    that a row adds to this sum; the result reaches 63% of the best possible sum (Nemhauser et al.
+    1978).
+
+    The gain of a row never rises when other rows are chosen (Minoux 1978). So an old gain is an
+    upper bound, and only the rows with the highest old gains are computed again: the best of these
+    is chosen once its new gain is higher than the old gains of all others.
 
     Args:
         margins: float [rows], 0 for the least certain to 1.
         vectors: float [rows, dimensions].
-        number: how many to choose, at most as many as there are.
+        number: of rows to choose, at most all.
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    directions = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+    directions = (vectors / np.maximum(lengths, _SMALLEST_NORM)).astype(np.float32)
     uncertainty = 1.0 - margins
     nearest = np.zeros(len(margins))  # similarity of each row to the nearest chosen one
 
-    # 100 MB for as many candidates as there usually are; of more, products are made when needed.
-    known = directions @ directions.T if len(margins) <= MOST_CANDIDATES else None
+    # Takes 100 MB for the usual number of candidates. For more, parts are computed when needed.
+    similarities = directions @ directions.T if len(margins) <= MOST_CANDIDATES else None
 
-    def added(rows: np.ndarray) -> np.ndarray:
-        similarity = directions[rows] @ directions.T if known is None else known[rows]
-        # Rounded to steps, so that another processor's arithmetic does not change the choice.
-        return np.round(np.maximum(similarity - nearest, 0.0) @ uncertainty, 3)
+    def similarities_of(rows: np.ndarray) -> np.ndarray:
+        return directions[rows] @ directions.T if similarities is None else similarities[rows]
 
-    starts = range(0, len(margins), _ROWS_AT_ONCE)
-    parts = [np.arange(first, min(first + _ROWS_AT_ONCE, len(margins))) for first in starts]
-    waiting = [
-        (-worth, row)
-        for rows in parts
-        for worth, row in zip(added(rows).tolist(), rows.tolist(), strict=True)
-    ]
+    def gains(rows: np.ndarray) -> np.ndarray:
+        nearer = np.maximum(similarities_of(rows) - nearest, 0.0)
+        # Rounded, so that another processor's arithmetic does not change the choice.
+        return np.round(nearer @ uncertainty, _GAIN_DIGITS)
+
+    # A heap of (negative gain, row), whose gains may be old.
+    waiting: list[tuple[float, int]] = []
+    for first in range(0, len(margins), _ROWS_AT_ONCE):
+        rows = np.arange(first, min(first + _ROWS_AT_ONCE, len(margins)))
+        waiting += zip((-gains(rows)).tolist(), rows.tolist(), strict=True)
     heapq.heapify(waiting)
     chosen: list[int] = []
     while len(chosen) < number:
         leading = [heapq.heappop(waiting)[1] for _ in range(min(_LEADING, len(waiting)))]
-        again = zip((-added(np.array(leading))).tolist(), leading, strict=True)
-        best, *others = sorted(again)
-        for each in others:
-            heapq.heappush(waiting, each)
-        if waiting and waiting[0] < best:
+        new_gains = gains(np.array(leading))
+        best, *others = sorted(zip((-new_gains).tolist(), leading, strict=True))
+        for entry in others:
+            heapq.heappush(waiting, entry)
+        if waiting and waiting[0] < best:  # another row may have a higher gain
             heapq.heappush(waiting, best)
             continue
         _, row = best
@@ -270,4 +279,5 @@ def choose_rows(margins: np.ndarray, vectors: np.ndarray, number: int) -> list[i
 
 
 def _beside(part: Path) -> Path:
+    """Return the file of the marked rows of a part."""
     return part.with_suffix(".next.json")

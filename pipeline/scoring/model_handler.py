@@ -1,4 +1,4 @@
-"""Exported models for Beam pipelines of one's own."""
+"""Exported models for the user's own Beam pipelines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bert_tf.engines.predictor import Predictor, Row, load, row_checker
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from pipeline.scoring.transforms import drop_memory_warning
 
-_LEAST_ROWS = 64
+_LEAST_ROWS = 64  # of a batch
 _MOST_ROWS = 4096
-_KEY_AND_ROW = 2
+_KEY_AND_ROW = 2  # items of an element of a KeyedModelHandler
 _LENGTH_BOUNDARIES = [128, 256, 512, 1024, 2048]  # characters: 32 to 512 English tokens
 
 
@@ -26,20 +26,19 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
     An element is a row as `Predictor.predict` takes it: a text, or values by column. Its result is
     a `PredictionResult` with the row as `example` and the predictions by name as `inference`.
     RunInference keeps one model per process. A batch has up to 4,096 rows, of which those of
-    similar length are computed together; only where `max_batch_duration_secs` limits how long rows
-    wait, as in streams, does Beam batch them by their number of characters.
-    A row that cannot be predicted has a batch of its own, so that with `with_exception_handling`
-    no other row fails.
+    similar length are computed together. If `max_batch_duration_secs` limits the time that rows
+    wait, as in streams, Beam batches them by their number of characters instead. A row that cannot
+    be predicted has a batch of its own, so that with `with_exception_handling` no other row fails.
 
         rows | RunInference(TextModelHandler("model"))
 
     Args:
         folder: of `bert-pipeline export`, on a disk that all workers see.
-        engine: as of `--engine`.
-        scores: as of `--scores`.
+        engine: see `--engine`.
+        scores: see `--scores`.
         threads: of one operation in each process; None for all cores.
         batch_tokens: tokens of a batch of the model, padding included.
-        batching: as of `ModelHandler`: `min_batch_size`, `max_batch_size`,
+        batching: arguments of `ModelHandler`: `min_batch_size`, `max_batch_size`,
             `max_batch_duration_secs`, `large_model`, ….
     """
 
@@ -120,5 +119,6 @@ class _RowWeight:
 
 def row_characters(row: Row) -> int:
     """Return the characters of all texts of a row."""
-    values = row.values() if isinstance(row, Mapping) else [row]  # of any type: refused later
+    # Values may have any type here; wrong ones are refused later.
+    values = row.values() if isinstance(row, Mapping) else [row]
     return sum(len(value) for value in values if isinstance(value, str))

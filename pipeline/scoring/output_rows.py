@@ -18,7 +18,7 @@ TSV_BREAKS = re.compile(r"[\t\n\r]")
 # First characters of cells that spreadsheets take for formulas, or strip to find one:
 # https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA_STARTS = frozenset("=+-@\t\r\n")
-# Looks ahead for the digit: `[\d.,]*\d[\d.,]*` takes time with the square of a long cell.
+# Looks ahead for the digit: the time of `[\d.,]*\d[\d.,]*` grows with the square of a long cell.
 _NUMBER = re.compile(r"[+-]?(?=[.,]*\d)[\d.,]+(e[+-]?\d+)?%?", re.ASCII | re.IGNORECASE)
 
 
@@ -37,8 +37,8 @@ def part_line(
 ) -> str:
     """Return a row and its predictions as a line of their part.
 
-    It has the output's format, but rows of JSON stay JSON, and of Parquet it holds the predictions
-    only.
+    It has the output's format, but rows of JSON stay JSON, and for rows of Parquet it holds only
+    the predictions.
 
     Args:
         table: formats of source and output.
@@ -58,10 +58,11 @@ def part_line(
         return _sentence_lines(raw, tags)
     if table.source_format == "parquet":
         return json.dumps(dict(predictions), ensure_ascii=False)
-    if table.source_format == "jsonl":  # its own text stays
+    if table.source_format == "jsonl":  # the text of the row stays
         added = json.dumps(dict(predictions), ensure_ascii=False)
         start = raw[:-1].rstrip()
-        line = f"{start}{', ' if start != '{' else ''}{added[1:]}"
+        separator = "" if start == "{" else ", "
+        line = f"{start}{separator}{added[1:]}"
         if output_format == "tsv":
             # Only to reject the row now: its cells are made when the keys of all rows are known.
             delimited_line(cells_of_object(line, list(json.loads(line))), output_format)
@@ -72,9 +73,8 @@ def part_line(
     if output_format in ("jsonl", "parquet"):
         return json.dumps({**cells, **predictions}, ensure_ascii=False)
     values = (*cells.values(), *predictions.values())
-    return delimited_line(
-        values, output_format, delimiter=delimiter if is_same else "", escapes=escapes
-    )
+    own_delimiter = delimiter if is_same else ""
+    return delimited_line(values, output_format, delimiter=own_delimiter, escapes=escapes)
 
 
 def with_last_cell(table: ScoredTable, line: str, value: Any) -> str:
@@ -109,7 +109,7 @@ def delimited_line(
         output_format: `csv` or `tsv`.
         delimiter: empty for the usual one.
         escapes: see `escaped`.
-        raw: what comes before the cells, as it is; None for nothing.
+        raw: text before the cells, which stays as it is; None for nothing.
 
     Raises:
         UnwritableRowError: a cell cannot stand in TSV.
@@ -124,7 +124,9 @@ def delimited_line(
     else:
         delimiter = delimiter or ","
         texts = [_quoted(text, delimiter) for text in texts]
-    return delimiter.join(texts if raw is None else [raw, *texts])
+    if raw is not None:
+        texts = [raw, *texts]
+    return delimiter.join(texts)
 
 
 def header_line(
@@ -151,17 +153,15 @@ def header_line(
         return None
     if header is None or table.source_format != output_format:
         return delimited_line([*keys, *predictions], output_format, escapes=escapes)
-    return delimited_line(
-        [*keys, *predictions] if escapes else predictions,
-        output_format,
-        delimiter=header.delimiter,
-        escapes=escapes,
-        raw=None if escapes else header.raw,
-    )
+    delimiter = header.delimiter
+    if escapes:
+        names = [*keys, *predictions]
+        return delimited_line(names, output_format, delimiter=delimiter, escapes=True)
+    return delimited_line(predictions, output_format, delimiter=delimiter, raw=header.raw)
 
 
 def cells_of_object(line: str, keys: Sequence[str]) -> list[str]:
-    """Return values of a JSON object as cells: texts bare, numbers as written, the rest as JSON."""
+    """Return values of a JSON object as cells: texts and numbers as written, others as JSON."""
     written = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
     if not any(isinstance(value, list | dict) for value in written.values()):
         return [cell_text(written.get(key)) for key in keys]
@@ -179,8 +179,9 @@ def cells_of_object(line: str, keys: Sequence[str]) -> list[str]:
 def _sentence_lines(raw: str, tags: Sequence[str]) -> str:
     """Return the lines of a sentence with a tag at the end of each."""
     separator = tag_separator(raw)
+    column_separator = None if separator == " " else separator
     for tag in tags:
-        if len(tag.split(None if separator == " " else separator)) != 1:
+        if len(tag.split(column_separator)) != 1:
             raise UnwritableRowError(NOT_A_CONLL_TAG)
     return with_tags(raw, tags)
 

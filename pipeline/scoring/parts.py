@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -61,13 +62,13 @@ class Fact(StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class ScoredBlock:
-    """Rows with what a model predicts for them.
+    """Rows with the predictions of a model.
 
     Attributes:
         block: the rows.
         predicted: the model's outputs by name, [rows, …].
-        tokens: of the model's batches, without padding and with it; 0 if the engine does not count
-            them.
+        tokens: number of tokens of the model's batches, without padding and with it; 0 if the
+            engine does not count them.
     """
 
     block: RowBlock
@@ -84,13 +85,13 @@ WritePart = Callable[[ScoredBlock, ScoringPlan], None]
 
 
 def finished_rows(reference: BlockReference, plan: ScoringPlan) -> int | None:
-    """Return the rows of a finished part, rejects included; None if it is not finished.
+    """Return the number of rows of a finished part, rejects included; None if it is not finished.
 
-    A part of another model, other settings or other rows is none.
+    A part of another model, other settings or other rows does not count.
 
     Args:
         reference: the block.
-        plan: what decides the part's content.
+        plan: with the identity of the part's model and settings.
     """
     done = read_if_sound(reference.files.done)
     if done is None or (done["identity"], done["block"]) != (plan.identity, reference.sha256):
@@ -108,14 +109,14 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
 
     Args:
         scored: the rows and their predictions.
-        plan: the columns to add.
+        plan: with the columns to add.
     """
     block = scored.block
     table = plan.tables[block.reference.table]
     lines: list[str] = []
     rejects = list(block.rejects)
-    written: list[int] = []  # places of rows in the block, those of `lines`
-    unwritten: list[int] = []  # and those of the rejects after the block's own
+    written: list[int] = []  # places in the block of the rows of `lines`
+    unwritten: list[int] = []  # places in the block of the rejects after the block's own
     abstained = 0
     predicted = plan.columns.by_words(block.words, scored.predicted)
     rows = prediction_rows(plan.columns.fields, predicted)
@@ -146,7 +147,7 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     if plan.columns.keeps_rejected:
         numbered = [(block.lines[index], line) for index, line in zip(written, lines, strict=True)]
         numbered += _rejected_lines(block, rejects, unwritten, plan)
-        lines = [line for _, line in sorted(numbered, key=lambda each: each[0])]
+        lines = [line for _, line in sorted(numbered, key=operator.itemgetter(0))]
     text = "".join(f"{line}\n" for line in lines)
     write_text_atomically(block.reference.files.part, text)
     if plan.marked is not None:
@@ -165,13 +166,13 @@ def _facts_of(
     added: Sequence[Mapping[str, Any]],
     predicted: Mapping[str, np.ndarray],
 ) -> dict[str, Any]:
-    """Return the facts on the rows of a block and what is predicted for them.
+    """Return the facts on the rows of a block and their predictions.
 
     Args:
         scored: the rows and their predictions.
-        plan: which facts are noted.
+        plan: with the settings that need facts.
         added: cells of each row.
-        predicted: outputs by name, of each row as it is in the table.
+        predicted: outputs by name, for rows as they are in the table: texts or words.
     """
     block = scored.block
     table = plan.tables[block.reference.table]
@@ -208,8 +209,8 @@ def abstain(
     """Remove predictions from rows, ready for JSON; return facts on them.
 
     Args:
-        plan: names the model, whose vectors tell what is far.
-        abstention: which predictions.
+        plan: with the model, whose vectors show which texts are far.
+        abstention: limits below or beyond which predictions are removed.
         rows: predictions, changed in place.
         texts: of the rows by input.
     """
@@ -259,25 +260,28 @@ def _rejected_lines(
     """Yield the line number of each rejected row, and the row with empty predictions.
 
     Args:
-        block: has the rows of its own rejects.
-        rejects: those, then those whose cells or predictions cannot be written.
-        unwritten: of each of the latter its place among the rows of the block.
-        plan: the plan.
+        block: with the rows of its own rejects.
+        rejects: the block's own, then the rows whose cells or predictions cannot be written.
+        unwritten: places of the latter among the rows of the block.
+        plan: with the tables and columns.
     """
     table = plan.tables[block.reference.table]
-    cells_of = block.cells or [{} for _ in block.raw_rows]
-    rows = [*block.rejected_rows, *((block.raw_rows[row], cells_of[row]) for row in unwritten)]
+    cells_of_rows = block.cells or [{} for _ in block.raw_rows]
+    rows = list(block.rejected_rows)
+    rows += [(block.raw_rows[row], cells_of_rows[row]) for row in unwritten]
+    write_line = functools.partial(
+        part_line, delimiter=block.delimiter, escapes=plan.escapes_formulas
+    )
     for reject, (raw, cells) in zip(rejects, rows, strict=True):
-        reason = reject.reason + (f" ({reject.detail})" if reject.detail else "")
+        reason = reject.reason
+        if reject.detail:
+            reason += f" ({reject.detail})"
         added = plan.columns.rejected_cells(TSV_BREAKS.sub(" ", reason), table.output_format)
         if not added.keys().isdisjoint(cells):  # it has a column of a prediction
-            raw, cells = "{}", {}
-        given = None if block.cells is None else cells
-        write_line = functools.partial(
-            part_line, delimiter=block.delimiter, escapes=plan.escapes_formulas
-        )
+            raw = "{}"
+            cells = {}
         try:
-            line = write_line(table, raw, given, added)
+            line = write_line(table, raw, None if block.cells is None else cells, added)
         except UnwritableRowError:
             line = write_line(table, "{}", dict.fromkeys(cells, ""), added)
         yield reject.line, line
@@ -295,12 +299,13 @@ def finish_part(
 
     Args:
         scored: the rows of the part.
-        plan: its identity is noted.
-        rows_out: rows of the part.
+        plan: with the identity to note.
+        rows_out: number of rows of the part.
         rejects: rows that are not in it.
         facts: further notes.
     """
-    reference, files = scored.block.reference, scored.block.reference.files
+    reference = scored.block.reference
+    files = reference.files
     write_rejects(files.rejects, sorted(rejects, key=lambda reject: reject.line))
     done = {
         **(facts or {}),
@@ -330,13 +335,13 @@ _TYPES = {  # of columns, by their kinds; others become text
     ("integer", "number"): pa.float64(),
     ("number",): pa.float64(),
 }
-# Integers that float64 has exactly; beyond, a column with fractions has no type that keeps both.
+# Of integers that float64 has exactly. No type has larger ones and fractions in one column.
 _LARGEST_EXACT = 1 << 53
 _LARGEST_INTEGER = 1 << 63  # of int64
 
 
 def kinds_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the kinds of values in each column, sorted; none of a column of nulls."""
+    """Return the kinds of values in each column, sorted; a column of nulls has none."""
     kinds: dict[str, set[str]] = {}
     for row in rows:
         for key, value in row.items():
@@ -359,7 +364,7 @@ def column_types(parts: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, pa.D
     for part in parts:
         for key, kinds_of_key in part.items():
             kinds.setdefault(key, set()).update(kinds_of_key)
-    return {key: _TYPES.get(tuple(sorted(each)), pa.string()) for key, each in kinds.items()}
+    return {key: _TYPES.get(tuple(sorted(names)), pa.string()) for key, names in kinds.items()}
 
 
 def column_array(rows: Iterable[Mapping[str, Any]], key: str, type_: pa.DataType) -> pa.Array:

@@ -42,7 +42,7 @@ from pipeline.scoring.tables import CONLL, ScoredTable, list_tables
 
 WEIGHTS = "model.safetensors"
 _SHOWN = 30  # least certain rows on the page
-_SAMPLE_ROWS = 100  # that tell whether lists of words are in them
+_SAMPLE_ROWS = 100  # that are searched for lists of words
 
 
 class Decision(NamedTuple):
@@ -60,7 +60,7 @@ class BlockFiles:
         rows: its rows, until they are scored.
         part: its scored rows as they are in the output.
         rejects: its rejected rows.
-        done: counts and checksums of the finished part: written last.
+        done: counts and checksums of the finished part, written last.
     """
 
     rows: Path
@@ -78,22 +78,23 @@ class ScoringPlan:
         columns: to read and to add.
         tables: the inputs and outputs.
         is_folder: whether the outputs are files of one folder.
-        may_be_empty: whether no table needs to have rows, as others are scored already.
+        may_be_empty: whether tables may all be without rows, since others are scored already.
         parts: absolute path of a folder for blocks and parts, on a disk that all workers share.
         block_rows: rows of a block.
         limit: rows read of each table; 0 for all.
         batch_tokens: tokens per batch, padding included.
-        identity: hash of all that decides a part's content but its block; empty until `of_model`.
+        identity: hash of the model and settings on which the content of parts depends; empty until
+            `of_model`.
         escapes_formulas: whether cells of CSV and TSV that look like formulas get an apostrophe.
-        abstention: which predictions are left out; None for none.
-        threshold: of `--target-accuracy`, on the model's evaluation rows; None without.
-        drift: what rows are compared with; None for nothing.
-        marked: rows that are looked at again when all are scored; None for none.
-        label_next: how many of those to choose; None to write all rows.
+        abstention: limits below or beyond which predictions are left out; None without any.
+        threshold: of `--target-accuracy`, on the model's evaluation rows; None without the flag.
+        drift: reference to compare rows with; None to compare none.
+        marked: choice of rows that are read again when all are scored; None for none.
+        label_next: number of marked rows to write; None to write all rows.
         decision: of tasks that choose one label; None for other tasks.
-        explains: whether the predictions of those are explained.
-        dialect: how the inputs are written.
-        folder: where relative paths of inputs begin; a worker may have another working folder.
+        explains: whether the predictions of the marked rows are explained.
+        dialect: of the inputs.
+        folder: base of relative paths of inputs; a worker may have another working folder.
     """
 
     model: str
@@ -119,7 +120,7 @@ class ScoringPlan:
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
 
     def of_model(self, sha256: str) -> Self:
-        """Add the identity, which depends on the SHA-256 of the model's folder too."""
+        """Add the identity, which also depends on the SHA-256 of the model's folder."""
         decides: dict[str, Any] = {
             "model": sha256,
             "engine": self.engine.name,
@@ -142,20 +143,25 @@ class ScoringPlan:
         return dataclasses.replace(self, identity=identity)
 
     def open_table(self, path: str) -> BinaryIO:
-        """Open an input as the job's own process would, see `open_input`."""
-        return open_input(path if "://" in path else str(Path(self.folder) / path))
+        """Open an input by its path in the job's own process, see `open_input`."""
+        if "://" not in path:
+            path = str(Path(self.folder) / path)
+        return open_input(path)
 
     @property
     def added(self) -> list[str]:
-        formats = dict.fromkeys(table.output_format for table in self.tables)
-        names = (name for each in formats for name in self.columns.added(each))
-        return list(dict.fromkeys(names))
+        """Return the names of the columns that are added to any output."""
+        names: dict[str, None] = {}
+        for table in self.tables:
+            names.update(dict.fromkeys(self.columns.added(table.output_format)))
+        return list(names)
 
     def summary_file(self, table: int) -> Path:
         """Return the file of a table's `TableSummary`, written after all its blocks."""
         return self.parts / f"table-{table:05d}.json"
 
     def files(self, table: int, block: int) -> BlockFiles:
+        """Return the files of a block, by the numbers of table and block."""
         number = f"{table:05d}-{block:08d}"
         return BlockFiles(
             rows=self.parts / f"block-{number}.json",
@@ -181,9 +187,8 @@ def make_plan(config: ScoreConfig, named: Mapping[str, str] | None = None) -> Sc
     task = read_task(config.model)
     has_words = task is not None and declared_task(task, config.model).words is not None
     tables, is_folder = list_tables(config.input, config.output, has_words=has_words, named=named)
-    if config.escape_formulas and not any(
-        table.output_format in DELIMITED_FORMATS for table in tables
-    ):
+    is_delimited = any(table.output_format in DELIMITED_FORMATS for table in tables)
+    if config.escape_formulas and not is_delimited:
         raise UsageError(
             "--escape-formulas: is only for CSV and TSV, which spreadsheets open; leave it out"
         )
@@ -191,8 +196,8 @@ def make_plan(config: ScoreConfig, named: Mapping[str, str] | None = None) -> Sc
     columns = scoring_columns(
         config,
         task,
-        lambda given, known: words_column(tables[0], dialect, given, known),
-        lambda name: any(has_column(each.source, name, dialect, open_input) for each in tables),
+        lambda named_column, known: words_column(tables[0], dialect, named_column, known),
+        lambda name: any(has_column(table.source, name, dialect, open_input) for table in tables),
     )
     if any(table.output_format == CONLL for table in tables):
         for flag, is_given in (
@@ -201,7 +206,7 @@ def make_plan(config: ScoreConfig, named: Mapping[str, str] | None = None) -> Sc
         ):
             if is_given:
                 raise UsageError(
-                    f"{flag}: columns of CoNLL have no place for what it adds; write .jsonl"
+                    f"{flag}: columns of CoNLL have no place for its column; write .jsonl"
                 )
     if config.keep_rejected and (config.explain or config.label_next is not None):
         raise UsageError(
@@ -239,11 +244,11 @@ def make_plan(config: ScoreConfig, named: Mapping[str, str] | None = None) -> Sc
 def _abstention(
     config: ScoreConfig, declared: ServedTaskDeclaration, threshold: Threshold | None
 ) -> Abstention | None:
-    """Say which predictions are left out; None for none.
+    """Return the limits below or beyond which predictions are left out; None without any.
 
     Raises:
-        UsageError: the task has no probability or no distances, or the model does not know what is
-            far.
+        UsageError: the task has no probability or no distances, or the model has no distances of
+            its training rows.
     """
     below = config.abstain_below if threshold is None else threshold.below
     flag = "--abstain-far"
@@ -266,7 +271,11 @@ def _abstention(
 
 
 def _threshold(config: ScoreConfig) -> Threshold | None:
-    """Choose that of `--target-accuracy`, None without; UsageError if no row of theirs allows."""
+    """Choose the threshold of `--target-accuracy`; None without the flag.
+
+    Raises:
+        UsageError: there are no evaluation rows, or no threshold reaches the accuracy on them.
+    """
     if config.target_accuracy is None:
         return None
     rows = evaluated_rows(config.model, "--target-accuracy")
@@ -274,7 +283,11 @@ def _threshold(config: ScoreConfig) -> Threshold | None:
 
 
 def _marked_rows(config: ScoreConfig, declared: ServedTaskDeclaration) -> MarkedRows | None:
-    """Say which rows a flag looks at again; UsageError for a task without probabilities."""
+    """Return the choice of rows that are read again; None if no flag needs any.
+
+    Raises:
+        UsageError: the task or the model lacks something that a flag needs.
+    """
     if config.explain:
         check_explainable(config.model)
         if config.explain_rows == "first":
@@ -319,37 +332,40 @@ def parts_folder(output: str, *, is_folder: bool) -> Path:
 
 
 def words_column(
-    table: ScoredTable, dialect: TableDialect, given: str | None, known: str | None
+    table: ScoredTable, dialect: TableDialect, named: str | None, known: str | None
 ) -> str | None:
     """Return the column of words of a job's first table, None if its rows are texts.
 
     Args:
-        table: the first one.
-        dialect: how it is written.
-        given: the column that the user names; None if none.
+        table: the first table.
+        dialect: of the table.
+        named: the column that the user names; None if none.
         known: the model's own column.
 
     Raises:
         UsageError: a CoNLL column is no number, or each row is a word.
     """
     if is_conll(table.source):
-        if given is not None and not COLUMN_NUMBER.fullmatch(given):
-            raise UsageError(f"--tokens-column {given}: columns of CoNLL files are numbers, from 1")
-        return given or known or TOKENS
+        if named is not None and not COLUMN_NUMBER.fullmatch(named):
+            raise UsageError(f"--tokens-column {named}: columns of CoNLL files are numbers, from 1")
+        return named or known or TOKENS
     blocks = read_table_blocks(
         table.source, dialect=dialect, opener=open_input, block_rows=_SAMPLE_ROWS
     )
     try:
         first = next(blocks)
-        columns, rows = first.columns, first.rows
     except NoRowsError as error:
-        columns, rows = error.columns, []
+        columns = error.columns
+        rows = []
+    else:
+        columns = first.columns
+        rows = first.rows
     candidates = [name for name in (known, TOKENS) if name in columns]
     if rows:  # Prodigy's tokens are objects, beside a text
         candidates = [
             name for name in candidates if any(words_of(row.get(name)) is not None for row in rows)
         ]
-    column = given or next(iter(candidates), None)
+    column = named or next(iter(candidates), None)
     if column is not None and are_single_words([row.get(column) for row in rows]):
         raise UsageError(
             f"{table.source}: most rows hold a single word in {column!r}, and each would be a "

@@ -26,7 +26,8 @@ from pipeline.outputs.job import JobRecord, run_job
 from pipeline.outputs.job_spec import JobSpec, RunOptions
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.rejects import report_rejects, warn_of_rejects
-from pipeline.scoring.blocks import read_first_block, read_summary
+from pipeline.scoring.blocks import read_summary
+from pipeline.scoring.first_rows import read_first_block
 from pipeline.scoring.join import ScoringCounts, join_parts
 from pipeline.scoring.parts import Fact, WritePart, write_part
 from pipeline.scoring.plan import ScoringPlan
@@ -35,20 +36,25 @@ from pipeline.scoring.transforms import ScoreTables
 
 # Facts of parts whose sums are counts of the job.
 _SUMS = (
-    *(Fact.ROWS_CUT, Fact.TOKENS_LOST, Fact.MASKS_LOST, Fact.WORDS_WITHOUT_TOKENS),
-    *(Fact.TOKENS, Fact.ROWS_TRUNCATED, Fact.TOKENS_TRUNCATED),
+    Fact.ROWS_CUT,
+    Fact.TOKENS_LOST,
+    Fact.MASKS_LOST,
+    Fact.WORDS_WITHOUT_TOKENS,
+    Fact.TOKENS,
+    Fact.ROWS_TRUNCATED,
+    Fact.TOKENS_TRUNCATED,
 )
 
 
 class RowsLine:
     """Formats progress on rows: done of all, rows per second, padding and the time left.
 
-    A `ProgressLine`. The speed excludes rows of earlier runs, and the time until the first rows are
-    done, in which the model is loaded. The total is known when each table is counted.
+    It is a `ProgressLine`. The speed excludes rows of earlier runs, and the time until the first
+    rows are done, in which the model is loaded. The total is known when all tables are counted.
 
     Args:
         label: the work on the rows.
-        tables: how many there are.
+        tables: number of tables.
     """
 
     def __init__(self, *, label: str, tables: int):
@@ -67,9 +73,10 @@ class RowsLine:
         total = max(done[Progress.TABLE_ROWS], rows)
         parts = [f"{rows:,} of {quantity(total, 'row')}" if is_counted else quantity(rows, "row")]
         speed = 0.0
-        begun, earlier = self._first or (seconds, new)
-        if seconds > begun:
-            speed = (new - earlier) / (seconds - begun)
+        if self._first is not None:
+            first_seconds, first_rows = self._first
+            if seconds > first_seconds:
+                speed = (new - first_rows) / (seconds - first_seconds)
         if speed:
             parts.append(f"{speed:,.1f} rows/s")
         padded = done[Progress.PADDED_TOKENS]
@@ -78,7 +85,8 @@ class RowsLine:
         if speed and is_counted and total > rows:
             parts.append(f"{shown_duration((total - rows) / speed)} left")
         text = f"{self._label}: {', '.join(parts)}"
-        return Advance(text, rows / total if is_counted else None, says_time_left=True)
+        fraction = rows / total if is_counted else None
+        return Advance(text, fraction, says_time_left=True)
 
 
 def threads_per_worker(runner: RunnerConfig) -> int | None:
@@ -94,10 +102,10 @@ class TableJob:
 
     Attributes:
         config: names the inputs and the output.
-        model: path of all that decides the results.
+        model: path of the model's folder.
         plan: tables, model and columns.
-        runner: where the pipeline runs.
-        options: how to run.
+        runner: of the pipeline.
+        options: of the run, such as resuming.
         label: the work on the rows, for the line of progress.
     """
 
@@ -135,7 +143,7 @@ class TableJob:
         return run_job(self.spec, self.options, self._make, check_held=check_held)
 
     def announce(self, record: JobRecord) -> None:
-        """Say how the rows are computed."""
+        """Print the settings of the computation."""
         raise NotImplementedError
 
     def join(self, plan: ScoringPlan, rejects: Path) -> ScoringCounts:
@@ -149,7 +157,7 @@ class TableJob:
     def _make(self, record: JobRecord) -> None:
         console = record.console
         rejects = rejects_path(self.config.output)
-        (model,) = (each for each in record.identity["inputs"] if each["key"] == "model")
+        (model,) = (item for item in record.identity["inputs"] if item["key"] == "model")
         plan = self.plan.of_model(model["sha256"])
         # Parts of another run would be taken for finished ones.
         if self.options.overwrite:
@@ -197,17 +205,22 @@ class TableJob:
 
 
 def _repeated_ids(plan: ScoringPlan) -> Iterator[str]:
-    """Warn of ids that several rows of a table have; where no column is named, none are known."""
+    """Yield warnings of ids that several rows of a table have, if the user names their column."""
     for table in plan.tables:
         summary = read_summary(table, plan)
         if summary.repeated_ids:
-            first_and_count = (summary.repeated_id, summary.repeated_ids)
-            yield repeated_ids_warning(table.source, str(plan.dialect.id_column), *first_and_count)
+            yield repeated_ids_warning(
+                table.source,
+                str(plan.dialect.id_column),
+                summary.repeated_id,
+                summary.repeated_ids,
+            )
 
 
 def _log_losses(console: Console, counts: ScoringCounts) -> None:
-    """Report what the model did not read of rows: tokens, masks or words; warn if that is much."""
-    cut, lost = counts.sums[Fact.ROWS_CUT], counts.sums[Fact.TOKENS_LOST]
+    """Report tokens, masks and words that the model did not read; warn of many."""
+    cut = counts.sums[Fact.ROWS_CUT]
+    lost = counts.sums[Fact.TOKENS_LOST]
     if cut:
         # All rows are scored, but `--label-next` writes only some.
         fraction = cut / max(counts.rows_scored, 1)
@@ -231,7 +244,7 @@ def _log_losses(console: Console, counts: ScoringCounts) -> None:
         )
 
 
-_FIRST_ROWS = 1000
+_FIRST_ROWS = 1000  # of a table, read by a dry run
 
 
 def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, Any]:
@@ -285,7 +298,16 @@ def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, An
 def _estimated_rows(
     table: ScoredTable, block: TableBlock, plan: ScoringPlan
 ) -> tuple[int | None, bool]:
-    """Estimate the rows of a table, None if unknown; also return whether that number is exact."""
+    """Estimate the rows of a table.
+
+    Args:
+        table: to read.
+        block: its first block.
+        plan: with the limit of rows.
+
+    Returns:
+        The number, None if unknown, and whether it is exact.
+    """
     limit = plan.limit
     if block.rows_in < plan.block_rows:
         return block.rows_in, True

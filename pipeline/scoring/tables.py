@@ -1,4 +1,4 @@
-"""Which tables are scored, where each goes, and in which format."""
+"""The tables to score, with their outputs and formats."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _PARTITION = re.compile(r"[^=]+=")  # a folder of a Hive layout: `day=2024-01-05
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoredTable:
-    """A table, and where its rows go.
+    """A table and its output.
 
     Attributes:
         number: place among the inputs, from 0.
         source, output: the files.
-        name: of the output in its folder; empty where that is one file.
+        name: of the output in its folder; empty if the output is one file.
         partitions: values by name of the folders of a Hive layout, which become columns; None for
             its null.
-        source_format, output_format: `csv`, `tsv`, `jsonl`, `parquet` or `conll`; of sources the
-            last two only where the output is the same, otherwise their rows become JSON lines.
+        source_format, output_format: `csv`, `tsv`, `jsonl`, `parquet` or `conll`. A source has one
+            of the last two only if the output has the same; otherwise its rows become JSON lines.
     """
 
     number: int
@@ -57,15 +57,16 @@ def list_tables(
 ) -> tuple[list[ScoredTable], bool]:
     """Expand paths and globs and name their outputs, sorted by input path.
 
-    One input goes to `output` if that ends like a table's name. Otherwise `output` is a folder in
-    which every table keeps its name and format; if names collide or lie in a Hive layout, also the
-    folders that they do not share.
+    `output` is a file for one input if it ends like a table's name. Otherwise it is a folder in
+    which every table keeps its name and format. If names collide, or tables are in a Hive layout,
+    they also keep the folders that they do not share.
 
     Args:
         patterns: paths and globs.
         output: a file or folder.
         has_words: whether the model takes CoNLL files.
-        named: inputs of earlier runs by the names of their outputs in the folder, which stay.
+        named: inputs of earlier runs by the names of their outputs in the folder; these inputs keep
+            the names.
 
     Returns:
         The tables, and whether `output` is a folder.
@@ -136,6 +137,7 @@ def _partition_value(written: str) -> str | None:
 
 
 def _check_file(sources: Sequence[str], output: str) -> None:
+    """Raise UsageError if an output that is one file cannot hold the rows of the inputs."""
     if len(sources) > 1:
         raise UsageError(
             f"--output {output}: is one file, but {len(sources)} files are scored ({sources[0]}, "
@@ -149,12 +151,7 @@ def _check_file(sources: Sequence[str], output: str) -> None:
 
 def _names_in_folder(sources: Sequence[str], output: str) -> list[str]:
     """Name outputs, by relative path where names collide or folders are partitions."""
-    paths = [
-        PurePosixPath(
-            source if "://" in source else os.path.normpath(Path(source).absolute())
-        ).parts
-        for source in sources
-    ]
+    paths = [PurePosixPath(_absolute(source)).parts for source in sources]
     levels = zip(*(path[:-1] for path in paths), strict=False)
     shared = sum(1 for _ in itertools.takewhile(lambda level: len(set(level)) == 1, levels))
     below = [path[shared:] for path in paths]
@@ -172,14 +169,14 @@ def _names_in_folder(sources: Sequence[str], output: str) -> list[str]:
 def _kept_names(
     sources: Sequence[str], names: Sequence[str], named: Mapping[str, str], output: str
 ) -> list[str]:
-    """Leave inputs the names of earlier runs, and give new ones names that no other input had.
+    """Keep the names of earlier runs for their inputs, and give new inputs names that are free.
 
-    A file that is added may share its name with an earlier one, whose output then keeps its name:
-    it is not written again under a longer one, and the new file does not replace it.
+    A new file may have the same name as an earlier one. The output of the earlier one keeps its
+    name: it is not written again under a longer name, and the new file does not replace it.
 
     Args:
         sources: paths of the inputs.
-        names: those that they would have in a new folder.
+        names: of their outputs in a new folder.
         named: see `list_tables`.
         output: the folder, for the message.
     """
@@ -188,7 +185,8 @@ def _kept_names(
     for source, name in zip(sources, names, strict=True):
         if source in name_of:
             continue
-        free = next((each for each in (name, *_longer_names(source)) if each not in taken), None)
+        candidates = (name, *_longer_names(source))
+        free = next((candidate for candidate in candidates if candidate not in taken), None)
         if free is None:
             raise UsageError(
                 f"{source}: the output {name} in --output {output} is that of another input of an "
@@ -200,12 +198,16 @@ def _kept_names(
 
 
 def _earlier_names(sources: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
-    """Return the names of those inputs that an earlier run had, by their paths now.
+    """Return the names of the inputs that an earlier run had, by their paths now.
 
     Equal paths come first: `/archive/x/a.csv` ends like `x/a.csv`, which is another file if it is
-    an input, too. Of the others, a path that ends like an earlier one is taken for it, of several
-    earlier ones for that with the most folders in common; unless other inputs end like it as well,
-    since the output of the wrong one would be replaced.
+    an input, too. Another path that ends like an earlier one is taken for the same file; if it ends
+    like several, for the one with the most folders in common. It is not if other inputs end like
+    that one as well, since the output of the wrong file would be replaced.
+
+    Args:
+        sources: paths of the inputs.
+        named: see `list_tables`.
     """
     earlier = {_absolute(path): name for name, path in named.items()}
     names = {
@@ -235,10 +237,10 @@ def _absolute(path: str) -> str:
 
 
 def _common_parts(one: str, other: str) -> int:
-    """Return how many parts paths have in common that may name one file; 0 if they cannot.
+    """Return the number of common parts of two paths that may name the same file; 0 if they cannot.
 
-    A relative and an absolute path may, or paths from two folders: one ends like all of the other.
-    A name without a folder may be that of any file.
+    They may if one path ends like all of the other, such as a relative and an absolute path. A name
+    without a folder is not enough.
     """
     shorter, longer = sorted((_named_parts(one), _named_parts(other)), key=len)
     is_end = longer[len(longer) - len(shorter) :] == shorter
@@ -257,7 +259,7 @@ def _longer_names(source: str) -> Iterator[str]:
 
 
 def row_format(source: str, output_format: str, *, has_words: bool = False) -> str:
-    """Return the format of rows on their way, JSON for Parquet and CoNLL that do not stay so."""
+    """Return the format of rows in parts: JSON for Parquet and CoNLL, unless the output has it."""
     name = _format(source, has_words=has_words)
     return "jsonl" if name in ("parquet", CONLL) and name != output_format else name
 

@@ -83,7 +83,8 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
 
     def get_num_bytes(self, batch: Sequence[RowBlock]) -> int:
         """Return the characters of the texts, for Beam's metrics."""
-        return sum(len(text) for block in batch for texts in block.texts.values() for text in texts)
+        columns = [texts for block in batch for texts in block.texts.values()]
+        return sum(len(text) for texts in columns for text in texts)
 
     def get_metrics_namespace(self) -> str:
         return "bert_pipeline_scoring"
@@ -93,7 +94,8 @@ class _TokenCount:
     """Adds up the tokens of batches, and reports them."""
 
     def __init__(self) -> None:
-        self.tokens = self.padded = 0
+        self.tokens = 0
+        self.padded = 0  # tokens with padding
 
     def add(self, tokens: int, padded: int) -> None:
         self.tokens += tokens

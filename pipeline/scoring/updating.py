@@ -1,9 +1,9 @@
-"""Which tables of an output folder are up to date, for `score --update`.
+"""Finds the tables of an output folder that are up to date, for `score --update`.
 
-A scheduler runs the same command again and again, while files are added and change. The manifest of
-the last finished run tells, by SHA-256, which tables were made by the same model from the same
-content: they stay as they are. While an update runs, that manifest and its rejects are kept under
-other names, for an update that is killed.
+A scheduler runs the same command again and again, while files are added and change. Tables that
+were made by the same model from the same content stay as they are; the manifest of the last
+finished run has their SHA-256. While an update runs, that manifest and its rejects are kept under
+other names, in case the update is killed.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ def manifest_before(folder: Path) -> dict[str, Any] | None:
 def named_inputs(before: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the inputs of the last finished run by the names of their outputs in the folder."""
     inputs = (before or {}).get("inputs", [])
-    matches = ((_INPUT.fullmatch(str(each.get("key", ""))), each) for each in inputs)
-    return {key[1]: str(each["path"]) for key, each in matches if key is not None}
+    matches = ((_INPUT.fullmatch(str(item.get("key", ""))), item) for item in inputs)
+    return {key[1]: str(item["path"]) for key, item in matches if key is not None}
 
 
 def kept_drift(before: Mapping[str, Any] | None, kept: Sequence[ScoredTable]) -> dict[str, Drift]:
     """Return the drift of kept tables from the last finished run, by their paths now."""
     sources = _sources_now(before, kept)
-    known = ((str(Path(each["source"])), each) for each in (before or {}).get("drift", []))
-    return {sources[path]: Drift.from_json(each) for path, each in known if path in sources}
+    known = ((str(Path(entry["source"])), entry) for entry in (before or {}).get("drift", []))
+    return {sources[path]: Drift.from_json(entry) for path, entry in known if path in sources}
 
 
 def _sources_now(before: Mapping[str, Any] | None, kept: Sequence[ScoredTable]) -> dict[str, str]:
-    """Return the paths of kept tables by those of the last finished run, as the manifest has them.
+    """Return the paths of kept tables by their paths in the manifest of the last finished run.
 
     A file may be named by a relative path in one run and an absolute one in the next; its output
     has the same name.
@@ -84,7 +84,7 @@ def plan_update(
     before: Mapping[str, Any] | None,
     checked: CheckedInputs,
 ) -> Update:
-    """Find the tables that are not as the model makes them.
+    """Find the tables that the model has to score, or score again.
 
     Args:
         plan: the plan of all tables.
@@ -96,8 +96,8 @@ def plan_update(
         raise UsageError("--update: needs a folder as --output, with a file for each input")
     if before is None:
         return Update(plan=plan, kept=(), before=None)
-    known = {each["key"]: each["sha256"] for each in before.get("inputs", []) if "key" in each}
-    sizes = {each["path"]: each["bytes"] for each in before.get("outputs", [])}
+    known = {item["key"]: item["sha256"] for item in before.get("inputs", []) if "key" in item}
+    sizes = {output["path"]: output["bytes"] for output in before.get("outputs", [])}
     is_same_model = known.get("model") == fingerprint(plan.model, checked["model"])["sha256"]
 
     def is_kept(table: ScoredTable) -> bool:
@@ -117,9 +117,10 @@ def plan_update(
 
 
 def begin_update(folder: Path, before: Mapping[str, Any] | None) -> None:
-    """Let a job fill a finished folder again: its manifest no longer vouches for it.
+    """Make a finished folder an unfinished one, so that a job can fill it again.
 
-    Inputs may have been added since an update was killed; its finished blocks name their own.
+    The list of inputs of an update that was killed is removed, too: inputs may have been added
+    since, and each finished block names its own.
     """
     if before is not None:
         if manifest_path(folder).exists():  # else an update was killed, which kept them
@@ -137,15 +138,17 @@ def rejects_of(
     Args:
         folder: the output.
         before: manifest of the last finished run; None for none.
-        kept: the tables, by whose paths the rejects are named.
+        kept: the tables, whose paths replace those in the rejects.
     """
     sources = _sources_now(before, kept)
     path = rejects_path(folder)
     if not manifest_path(folder).exists():  # an update was killed, which may have begun a new list
         path = folder / REJECTS_BEFORE_UPDATE
-    known = ((str(Path(each.source)), each) for each in read_rejects(path))
+    known = ((str(Path(reject.source)), reject) for reject in read_rejects(path))
     return tuple(
-        dataclasses.replace(each, source=sources[name]) for name, each in known if name in sources
+        dataclasses.replace(reject, source=sources[name])
+        for name, reject in known
+        if name in sources
     )
 
 

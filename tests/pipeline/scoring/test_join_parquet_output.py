@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
-from pipeline.scoring.blocks import check_tables
+from pipeline.scoring.first_rows import check_tables
 
 LONG = "a text that a view does not hold itself"
 STRUCT = pa.struct([("name", pa.string_view()), ("at", pa.timestamp("ns"))])

@@ -20,8 +20,9 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.registry import TASKS
-from pipeline.scoring.blocks import check_tables, cut_table, read_block
+from pipeline.scoring.blocks import cut_table, read_block
 from pipeline.scoring.columns import ScoringColumns
+from pipeline.scoring.first_rows import check_tables
 from pipeline.scoring.join import join_parts
 from pipeline.scoring.parts import ScoredBlock, write_part
 
