@@ -1,7 +1,7 @@
 """Stores bulky intermediate data in files while references to it pass through Beam.
 
-Beam's runners keep shuffled data in memory; all workers see the output's folder anyway. Work that
-is done is noted in a file of its own name, so a job that was killed does not do it again.
+Beam's runners keep shuffled data in memory, but all workers see the output's folder. Each finished
+unit of work has a file with its name, so a job that was killed does not do it again.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class BlobReference(NamedTuple):
     crc32c: int
 
 
-# Where a blob goes, and the blob.
+# The receiver of a blob, such as a partition, and the blob.
 LabeledBlob = tuple[int | str, BlobReference]
-# What a unit of work stores with the writer it is given, one after the other.
+# A unit of work: stores blobs with a writer, one after the other, and returns them.
 Work = Callable[["BlobWriter"], Iterable[LabeledBlob]]
 
 
@@ -101,15 +101,15 @@ class BlobStore:
         return blobs if _are_sound(folder / done["file"], blobs) else None
 
     def read(self, reference: BlobReference, start: int = 0, length: int | None = None) -> bytes:
-        """Read a range of a blob; verifies only a whole one, the default, by its checksum.
+        """Read a range of a blob; only a whole blob, the default, is verified by its checksum.
 
-        Retries: clients of network file systems cache missing names and sizes (NFS up to a minute,
-        `acdirmax`).
+        Missing bytes are read again for a while: clients of network file systems cache missing
+        names and sizes (NFS up to a minute, `acdirmax`).
 
         Args:
             reference: the blob.
             start: first byte of the range.
-            length: bytes; None for all from there on.
+            length: bytes; None for all from `start` on.
 
         Raises:
             RunnerFailed: another worker's blob stays invisible.
@@ -164,8 +164,12 @@ class BlobWriter:
             os.fsync(self._stream.fileno())
 
     def add(self, parts: Iterable[bytes | memoryview]) -> BlobReference:
-        """Store one blob, given in parts; local files can be read at once, others when closed."""
-        begin, crc32c = self._offset, 0
+        """Store one blob, given in parts.
+
+        A local file can be read immediately, others once they are closed.
+        """
+        begin = self._offset
+        crc32c = 0
         for part in parts:
             with naming_file(self._path):
                 self._offset += self._stream.write(part)
@@ -177,7 +181,7 @@ class BlobWriter:
 
 
 def remove_unfinished_work(folder: Path) -> None:
-    """Remove the spill files that no note of finished work names."""
+    """Remove the spill files of work that is not finished."""
     paths = list(folder.iterdir())
     finished = {path.name for path in paths}
     for path in paths:
@@ -197,13 +201,13 @@ def _are_sound(path: Path, blobs: list[LabeledBlob]) -> bool:
         if isinstance(path, RemotePath):
             size = path.stat().st_size
             return all(blob.offset + blob.length <= size for _, blob in blobs)
-        contents = ((blob, _read_range(path, blob.offset, blob.length)) for _, blob in blobs)
-        return all(
-            len(data) == blob.length and google_crc32c.value(data) == blob.crc32c
-            for blob, data in contents
-        )
+        for _, blob in blobs:
+            data = _read_range(path, blob.offset, blob.length)
+            if len(data) != blob.length or google_crc32c.value(data) != blob.crc32c:
+                return False
     except FileNotFoundError:
         return False
+    return True
 
 
 def _read_range(path: Path, offset: int, length: int) -> bytes:

@@ -35,12 +35,12 @@ from pipeline.beam.workers import (
     user_error,
 )
 
-_SECONDS_TO_CANCEL = 60.0
-_PAUSE = 0.5
+_SECONDS_TO_CANCEL = 60.0  # that a job may take to end
+_PAUSE = 0.5  # seconds between two questions for its state
 _FLINK_MASTER = "--flink_master"
-_FLINK_SECONDS = 10.0
+_FLINK_SECONDS = 10.0  # that Flink's API may take to answer
 _FLINK_ENDED = ("FINISHED", "CANCELED", "FAILED")
-# What results follow from, and what jobs are sent by.
+# Packages that results depend on, and that jobs are sent with.
 _COMPARED = ("bert-pipeline", "apache-beam", "numpy", "pyarrow", "tensorflow", "tensorflow-text")
 # Enough for some to reach every worker that a runner starts with.
 _CHECKS = 1024
@@ -67,7 +67,7 @@ def run_on_cluster(
     """
     result: PipelineResult | None = None
     try:
-        with _signals_after():  # so that whoever submitted a job can cancel it
+        with _signals_after():  # until `result` is known, by which the job can be canceled
             result = pipeline.run()
         state = result.wait_until_finish()
     except Exception as error:
@@ -84,7 +84,7 @@ def run_on_cluster(
 
 
 def drop_errors_of_closed_connections() -> None:
-    """Silence the threads that Beam leaves behind, which read from a runner or run a worker."""
+    """Silence errors in threads that Beam leaves behind, of connections and of workers."""
     report = threading.excepthook
     if getattr(report, "__name__", "") == "report_others":  # of an earlier pipeline of this process
         return
@@ -98,7 +98,7 @@ def drop_errors_of_closed_connections() -> None:
 
 
 def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:
-    """Return the error for the user in what a runner raised; None for a fault of this project."""
+    """Return the error for the user inside a runner's error; None for a fault of this project."""
     failure = user_error(error)
     if failure is not None:
         return failure
@@ -188,11 +188,13 @@ class FlinkJob:
 
 def flink_job(options: Sequence[str], name: str) -> FlinkJob | None:
     """Return the job on the Flink cluster that options name; None if they name none."""
-    masters = [
-        value for key, _, value in (o.partition("=") for o in options) if key == _FLINK_MASTER
-    ]
-    is_cluster = bool(masters) and not masters[-1].startswith("[")  # not [local] nor [auto]
-    return FlinkJob(masters[-1], name) if is_cluster else None
+    master = ""  # the last one counts
+    for option in options:
+        key, _, value = option.partition("=")
+        if key == _FLINK_MASTER:
+            master = value
+    is_cluster = bool(master) and not master.startswith("[")  # not [local] or [auto]
+    return FlinkJob(master, name) if is_cluster else None
 
 
 class CheckInstallations(beam.PTransform):
@@ -214,13 +216,11 @@ def check_versions(host: str, versions: dict[str, str]) -> None:
         host: that submitted the job.
         versions: installed there, by package.
     """
-    here = _compared_versions()
-    different = [name for name in versions if versions[name] != here.get(name)]
+    own_versions = _compared_versions()
+    different = [name for name in versions if versions[name] != own_versions.get(name)]
     if different:
-        own, others = (
-            ", ".join(f"{name} {each.get(name, NOT_INSTALLED)}" for name in different)
-            for each in (here, versions)
-        )
+        own = ", ".join(f"{name} {own_versions.get(name, NOT_INSTALLED)}" for name in different)
+        others = ", ".join(f"{name} {versions[name]}" for name in different)
         raise UsageError(
             f"worker {socket.gethostname()} has {own}, but the job was submitted from {host} with "
             f"{others}; install the same versions on all workers"

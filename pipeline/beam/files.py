@@ -76,8 +76,8 @@ def match_files(
 class UncompressedFile:
     """A file's uncompressed bytes as UTF-8; also a context manager.
 
-    Text of another encoding, or with the byte-order mark of UTF-16 or UTF-32, is transcoded
-    (`is_transcoded`); faults in it become bytes that are not UTF-8.
+    Text in another encoding, or with the byte-order mark of UTF-16 or UTF-32, is transcoded
+    (`is_transcoded`); its faults become bytes that are not UTF-8.
 
     Args:
         path: on any storage.
@@ -97,20 +97,21 @@ class UncompressedFile:
         unpack: Callable[[BinaryIO, str], BinaryIO] = uncompressed,
     ):
         self._path = path
-        self._file = stream = open_stored(path)
-        self._stream = unpack(stream, path)
+        self._is_text = encoding is not None
+        self._file = open_stored(path)
+        self._stream = unpack(self._file, path)
         try:
             self._pending = self._read_stored(SAMPLE_BYTES)
-            self._is_text = encoding is not None
-            self._transcoder = (
-                None if encoding is None else transcoder_of(path, self._pending, encoding)
-            )
-            if self._transcoder is not None:
-                self._pending = self._transcoder.transcode(self._pending)
+            transcoder = None
+            if encoding is not None:
+                transcoder = transcoder_of(path, self._pending, encoding)
+            if transcoder is not None:
+                self._pending = transcoder.transcode(self._pending)
         except InputError:
-            stream.close()
+            self._file.close()
             raise
-        self.is_transcoded = self._transcoder is not None
+        self._transcoder = transcoder
+        self.is_transcoded = transcoder is not None
 
     def __enter__(self) -> UncompressedFile:
         return self
@@ -120,9 +121,9 @@ class UncompressedFile:
 
     @property
     def stored_position(self) -> int:
-        """Return how many bytes of the stored file were read.
+        """Return the number of bytes of the stored file that were read.
 
-        Up to `READ_AHEAD_BYTES` more than were used.
+        Up to `READ_AHEAD_BYTES` of them were not used yet.
         """
         return self._file.tell()
 
@@ -150,6 +151,7 @@ class UncompressedFile:
         return joined[:size]
 
     def _read_stored(self, size: int) -> bytes:
+        """Read `size` uncompressed bytes as they are, fewer only at the end."""
         parts = []
         while size > 0:
             try:
@@ -163,9 +165,9 @@ class UncompressedFile:
         return b"".join(parts)
 
 
-def damaged(path: str, what: str) -> InputError:
+def damaged(path: str, fault: str) -> InputError:
     """Make the error of a file that cannot be read to its end."""
-    return InputError(f"{path}: cannot be read to its end ({what}); make or download it again")
+    return InputError(f"{path}: cannot be read to its end ({fault}); make or download it again")
 
 
 def check_shared(folder: str) -> None:
@@ -178,7 +180,7 @@ def check_shared(folder: str) -> None:
 
 
 def write_shared_file(folder: str, name: str, data: bytes) -> None:
-    """Write a worker's result atomically; the last of a name stays.
+    """Write a worker's result atomically; it replaces an earlier file of this name.
 
     Args:
         folder: that all workers and the submitter see.

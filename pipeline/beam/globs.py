@@ -24,15 +24,16 @@ _FIXED_MARKS = {"**": rf"(?:[^.]|{_DOT})*", "*": f"{_ANY_IN_NAME}*", "?": _ANY_I
 _MARKS = re.compile(r"\[(!?+)(.[^]]*)\]|(?<=[*?\]])\.|\*\*?|\?", re.DOTALL)
 FORMAT_OF_ENDING = {".txt": "text", ".text": "text", **TABLE_FORMATS, ".xml": "mediawiki"}
 FORMAT_OF_ENDING |= {".html": "html", ".htm": "html", ".warc": "warc", ".wet": "warc"}
-_FILES_LOOKED_AT = 10_000
+_FILES_LOOKED_AT = 10_000  # of a folder, for the glob in a message
 
 
 def glob_pattern(glob: str) -> re.Pattern[str]:
-    """Compile a shell glob (`*`, `?`, `[a-c]`, `[!a-c]`, `**` for folders too) for `fullmatch`.
+    """Compile a shell glob (`*`, `?`, `[a-c]`, `[!a-c]`, `**` across folders) for `fullmatch`.
 
-    A dot at the beginning of a name must be written, in brackets too, as in a shell.
+    As in a shell, no wildcard matches a dot at the beginning of a name, nor do brackets.
     """
-    pattern, place = "", 0
+    pattern = ""
+    place = 0
     for mark in _MARKS.finditer(glob):
         pattern += re.escape(glob[place : mark.start()])
         pattern += _FIXED_MARKS.get(mark[0]) or _bracket(mark[2], is_negated=bool(mark[1]))
@@ -41,8 +42,10 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
 
 
 def _bracket(characters: str, *, is_negated: bool) -> str:
+    """Return the expression for one of some characters, or for any other one."""
     escaped = re.sub(r"[]\\[^]", r"\\\g<0>", characters)
-    return rf"(?=[^/.]|{_DOT})[{'^' if is_negated else ''}{escaped}]"
+    negation = "^" if is_negated else ""
+    return rf"(?=[^/.]|{_DOT})[{negation}{escaped}]"
 
 
 def list_local(pattern: str) -> dict[str, int]:
@@ -66,7 +69,8 @@ def list_local(pattern: str) -> dict[str, int]:
         literal += 1
     if not GLOB_MARK.search(parts[literal]):
         return {}
-    prefix, glob = "".join(f"{part}/" for part in parts[:literal]), "/".join(parts[literal:])
+    prefix = "".join(f"{part}/" for part in parts[:literal])
+    glob = "/".join(parts[literal:])
     is_match = glob_pattern(glob).fullmatch
     deepest = math.inf if "**" in glob else glob.count("/")
     top = prefix or "./"
@@ -76,15 +80,16 @@ def list_local(pattern: str) -> dict[str, int]:
         for path in filter(is_match, (inside + name for name in names)):
             try:
                 sizes[prefix + path] = _size(prefix + path)
-            except OSError:  # it went meanwhile, or is a link to nothing
+            except OSError:  # it was removed meanwhile, or is a link to nothing
                 continue
     return sizes
 
 
 def _walk(top: str, deepest: float) -> Iterator[tuple[str, list[str]]]:
-    """Yield folders with the names of their files, each once under its own name, also if linked.
+    """Yield folders with the names of their files; links are followed.
 
-    Links are followed last, so that a folder keeps its own name if both ways lead to it.
+    A folder comes once, even if links lead to it. Links are followed last, so that a folder has its
+    own name rather than that of a link.
     """
     linked: list[str] = []
     seen: set[tuple[int, int]] = set()
@@ -103,10 +108,12 @@ def _walk(top: str, deepest: float) -> Iterator[tuple[str, list[str]]]:
             paths = sorted(os.path.join(folder, name) for name in subfolders)  # noqa: PTH118
             linked += [path for path in paths if Path(path).is_symlink()]
         if not tops:
-            tops, linked = linked, []
+            tops = linked
+            linked = []
 
 
 def _size(path: str) -> int:
+    """Return the size of a file or folder; raise UsageError for a pipe or device."""
     state = Path(path).stat()
     if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
         raise UsageError(f"{path}: {READ_AGAIN}")
@@ -148,9 +155,9 @@ def glob_of_folder(folder: str, endings: Collection[str]) -> str | None:
     deep: collections.Counter[str] = collections.Counter()
     for path in _first_files(folder):
         compression = path.suffix if path.suffix.lower() in COMPRESSIONS else ""
-        of_format = PurePath(path.stem).suffix if compression else path.suffix
-        if of_format.lower() in endings:
-            ending = of_format + compression
+        suffix = PurePath(path.stem).suffix if compression else path.suffix
+        if suffix.lower() in endings:
+            ending = suffix + compression
             deep[ending] += 1
             if path.parent == PurePath(folder):
                 shallow[ending] += 1

@@ -23,18 +23,19 @@ PAGE = "report.html"
 SIDES = (MANIFEST, REJECTS, DUPLICATES, DROPPED, EXCLUDED, PAGE)
 _MARKER = "config.yaml"
 _SIDE_ENDINGS = tuple(f".{name}" for name in (*SIDES, "job.log"))
-# What these make are rows again, which other commands read.
+# Commands that make tables, which other commands read.
 _MAKE_TABLES = ("score", "embed", "summarize", "search")
 _VOCABULARY_LINES = frozenset((b"[PAD]", b"[UNK]"))
-_FEW_FILES = 1000  # all of them are looked into; of more those that are named as one
-_VOCABULARY_HEAD_BYTES = 4096  # of Google's, [UNK] follows 99 unused entries
+# Up to so many files are opened to find vocabularies; among more, only files with such a name.
+_FEW_FILES = 1000
+_VOCABULARY_HEAD_BYTES = 4096  # in Google's, [UNK] follows 99 unused entries
 
 
 def own_files(paths: Collection[str], pattern: str, output: str | None = None) -> list[str]:
-    """List the files matched by a glob that are no input of a job, sorted; none of a path.
+    """List the files matched by a glob that are no input of a job, sorted; [] for a path.
 
     These are its output, vocabularies, the content of folders of records, runs and models,
-    manifests, lists of what was left out, and tables made from files that the glob matches too.
+    manifests, lists of text or rows left out, and tables made from other files that match.
 
     Args:
         paths: the files matched.
@@ -45,7 +46,7 @@ def own_files(paths: Collection[str], pattern: str, output: str | None = None) -
     if glob is None or pattern in paths:
         return []
     top = path_of(pattern[: glob.start()].rpartition("/")[0])
-    # Cached, and asked for where there is a manifest only: 100,000 files take their time.
+    # Computed once, and only if there is a manifest: resolving 100,000 paths takes time.
     sources = functools.cache(lambda: frozenset(str(path_of(path).resolve()) for path in paths))
     target = None if output is None else _made_output(path_of(output))
     manifests_of_folder = functools.cache(lambda folder: _manifests_of_folder(folder, top))
@@ -56,15 +57,16 @@ def own_files(paths: Collection[str], pattern: str, output: str | None = None) -
         if target is not None and target in (place.resolve(), *place.resolve().parents):
             return True
         for ending in _SIDE_ENDINGS:
-            side_of = place.name.removesuffix(ending)
-            if side_of not in ("", place.name) and (
-                side_of in manifests_of_files(place.parent)
-                or _manifest(place.with_name(side_of) / MANIFEST) is not None
-            ):
+            owner = place.name.removesuffix(ending)
+            if owner in ("", place.name):
+                continue
+            if owner in manifests_of_files(place.parent):
+                return True
+            if _manifest(place.with_name(owner) / MANIFEST) is not None:
                 return True
         manifests = [*manifests_of_folder(place.parent)]
         manifests += manifests_of_files(place.parent).get(place.name, ())
-        if any(_is_no_input(each, place, sources) for each in manifests):
+        if any(_is_no_input(manifest, place, sources) for manifest in manifests):
             return True
         may_open = len(paths) <= _FEW_FILES and not isinstance(place, RemotePath)
         return (may_open or "vocab" in place.name) and is_vocabulary(place)
@@ -74,16 +76,17 @@ def own_files(paths: Collection[str], pattern: str, output: str | None = None) -
 
 def _made_output(output: Path) -> Path | None:
     """Return an existing output; None if there is none, or another tool made it."""
-    vouching = (f".{MANIFEST}", f"/{MANIFEST}", f"/{_MARKER}")
-    places = (output.parent / f"{output.name}{ending}" for ending in vouching)
+    endings = (f".{MANIFEST}", f"/{MANIFEST}", f"/{_MARKER}")
+    places = (output.parent / f"{output.name}{ending}" for ending in endings)
     return output.resolve() if any(place.exists() for place in places) else None
 
 
 def _manifests_of_folder(folder: Path, top: Path) -> list[Mapping[str, Any]]:
     """Return the manifests of a folder, and of the folders around it up to `top`."""
-    around = [each for each in folder.parents if each.is_relative_to(top) and each != Path()]
-    manifests = (_manifest(each / MANIFEST) for each in (folder, *around))
-    return [each for each in manifests if each is not None]
+    around = [parent for parent in folder.parents if parent.is_relative_to(top)]
+    places = [folder, *(parent for parent in around if parent != Path())]
+    manifests = (_manifest(place / MANIFEST) for place in places)
+    return [manifest for manifest in manifests if manifest is not None]
 
 
 def _manifests_of_files(folder: Path) -> dict[str, tuple[Mapping[str, Any], ...]]:
@@ -103,7 +106,7 @@ def _manifest(path: Path) -> Mapping[str, Any] | None:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    # Extensions of browsers have a version of their manifests too.
+    # The manifests of browser extensions also have a `manifest_version`.
     is_own = isinstance(manifest, dict) and {"manifest_version", "command"} <= manifest.keys()
     return manifest if is_own else None
 
@@ -111,20 +114,26 @@ def _manifest(path: Path) -> Mapping[str, Any] | None:
 def _is_no_input(
     manifest: Mapping[str, Any], place: Path, sources: Callable[[], Collection[str]]
 ) -> bool:
-    """Return whether a file that a manifest vouches for is no input of another job.
+    """Return whether a file with a manifest is no input of another job.
 
-    Tables that were made from other files than those the glob matches are.
+    Only tables are inputs, unless they were made from files that the glob matches, too.
     """
     if manifest.get("command") not in _MAKE_TABLES:
         return True
-    read = [each["path"] for each in manifest.get("inputs", []) if "path" in each]
-    return any(str(each) in sources() for path in read for each in _places(path, place))
+    for item in manifest.get("inputs", []):
+        candidates = _places(item["path"], place) if "path" in item else ()
+        if any(str(candidate) in sources() for candidate in candidates):
+            return True
+    return False
 
 
 def _places(path: str, place: Path) -> Iterator[Path]:
     """Yield candidates for a recorded input: from the working directory, or above an output."""
+    if "://" in path:
+        yield path_of(path).resolve()
+        return
     for folder in (Path(), *place.absolute().parents):
-        yield path_of(folder / path if "://" not in path else path).resolve()
+        yield (folder / path).resolve()
 
 
 def is_vocabulary(path: Path) -> bool:
@@ -135,5 +144,5 @@ def is_vocabulary(path: Path) -> bool:
     except OSError:
         return False
     lines = head.removeprefix(codecs.BOM_UTF8).splitlines()
-    # A text on BERT may have both in lines of their own, but not only words.
+    # A text on BERT may have both in lines of their own, but also lines with several words.
     return _VOCABULARY_LINES.issubset(lines) and not any(b" " in line.strip() for line in lines)

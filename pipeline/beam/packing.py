@@ -1,12 +1,12 @@
 """Values as bytes for spill files: JSON, followed by the bytes of arrays.
 
-A pickle runs code that its writer chose, and the folder of an output may be writable for others. So
-only plain values, arrays, and classes that the reader names are made.
+Reading a pickle runs code that its writer chose, and others may be able to write to the folder of
+an output. So reading makes only plain values, arrays, and classes that the reader names.
 
 The bytes are: length of the JSON (8 bytes, big-endian), the JSON, and all arrays end to end in the
-order in which the JSON names them. An object `{kind: content}` of the JSON stands for what JSON
-lacks: an array (dtype and shape), bytes, texts of Arrow, a dict with any keys, a Counter, a tuple,
-or a named class with its fields.
+order in which the JSON names them. An object `{kind: content}` of the JSON stands for a type that
+JSON lacks: an array (dtype and shape), bytes, texts of Arrow, a dict with any keys, a Counter, a
+tuple, or a named class with its fields.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LENGTH_BYTES = 8  # of the length of the JSON
 
 
 def pack(value: Any) -> list[bytes]:
-    """Pack plain values, containers, arrays, and dataclasses and named tuples of such.
+    """Pack plain values, arrays, and containers, dataclasses and named tuples of them.
 
     Returns:
-        The bytes in parts, as `BlobWriter.add` takes them; arrays are copied once.
+        The bytes in parts, for `BlobWriter.add`; arrays are copied once.
     """
     arrays: list[np.ndarray] = []
     described = json.dumps(_described(value, arrays)).encode()
@@ -45,7 +45,7 @@ def unpack(data: bytes, *classes: type) -> Any:
         classes: dataclasses and named tuples that may be made.
 
     Raises:
-        InputError: the data is damaged, or has a class not given here.
+        InputError: the data is damaged, or has another class.
     """
     end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES])
     try:
@@ -60,7 +60,7 @@ def unpack(data: bytes, *classes: type) -> Any:
 def _described(value: Any, arrays: list[np.ndarray]) -> Any:
     """Return the JSON of a value, and append its arrays.
 
-    A list stands for a list, and `{kind: content}` for all that JSON lacks.
+    A list stands for a list, and `{kind: content}` for a type that JSON lacks.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -75,27 +75,34 @@ def _described(value: Any, arrays: list[np.ndarray]) -> Any:
         end = value.offset + len(value) + 1
         bounds = np.frombuffer(offsets or bytes(4), np.int32)[value.offset : end]
         text = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
-        # A slice of an array has the buffers of all of it, of which only its own part is kept.
+        # A slice of an array has the buffers of the whole array; only its own part is kept.
         buffers = [_described(bounds - bounds[0], arrays), _described(text, arrays)]
         return {"texts": [len(value), *buffers]}
     if isinstance(value, dict):
         kind = "counter" if isinstance(value, Counter) else "dict"
-        return {kind: [[_described(each, arrays) for each in item] for item in value.items()]}
+        items = [[_described(key, arrays), _described(item, arrays)] for key, item in value.items()]
+        return {kind: items}
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         items = [_described(item, arrays) for item in value]
         return items if isinstance(value, list) else {"tuple": items}
-    names = getattr(value, "_fields", None) or [each.name for each in dataclasses.fields(value)]
-    return {
-        type(value).__name__: {name: _described(getattr(value, name), arrays) for name in names}
-    }
+    names = getattr(value, "_fields", None) or [field.name for field in dataclasses.fields(value)]
+    content = {name: _described(getattr(value, name), arrays) for name in names}
+    return {type(value).__name__: content}
 
 
 class _Reader:
-    """Makes values of their JSON, and takes arrays from the bytes in order."""
+    """Makes values from their JSON, and takes arrays from the bytes in order.
+
+    Args:
+        data: all packed bytes.
+        begin: the first byte of the arrays.
+        classes: those that may be made.
+    """
 
     def __init__(self, data: bytes, begin: int, classes: tuple[type, ...]):
-        self._data, self._begin = data, begin
-        self._classes = {each.__name__: each for each in classes}
+        self._data = data
+        self._begin = begin
+        self._classes = {named.__name__: named for named in classes}
 
     def value(self, described: Any) -> Any:
         if isinstance(described, list):
@@ -118,12 +125,15 @@ class _Reader:
                 return Counter(items) if kind == "counter" else items
             case "tuple":
                 return tuple(map(self.value, content))
-        return self._classes[kind](**{name: self.value(each) for name, each in content.items()})
+        fields = {name: self.value(field) for name, field in content.items()}
+        return self._classes[kind](**fields)
 
     def _array(self, kind: str | list[Any], shape: list[int]) -> np.ndarray:
-        if not isinstance(kind, str):  # JSON has no tuples
-            kind = [(*each[:2], *map(tuple, each[2:])) for each in kind]
-        # Never of Python objects, which this function refuses.
+        if not isinstance(
+            kind, str
+        ):  # fields of records, which JSON has as lists: name, dtype, shape
+            kind = [(*field[:2], *map(tuple, field[2:])) for field in kind]
+        # `frombuffer` refuses dtypes of Python objects.
         flat = np.frombuffer(self._data, np.dtype(kind), math.prod(shape), self._begin)
         self._begin += flat.nbytes
         return flat.reshape(shape).copy()

@@ -19,9 +19,9 @@ from bert_tf.base.console import Advance, Console
 from bert_tf.base.wording import shown_size
 
 _VARIABLE = "BERT_PIPELINE_PROGRESS_FILE"
-_RECORD = struct.Struct("<Bq")
-_SECONDS = 0.5
-_SPLITS_THAT_TELL = 4
+_RECORD = struct.Struct("<Bq")  # kind and amount
+_SECONDS = 0.5  # between two readings of the file
+_SPLITS_THAT_TELL = 4  # with fewer, the fraction of read splits says little
 ProgressLine = Callable[[Counter[int], float], Advance | None]
 """Formats amounts by kind and elapsed seconds; None means show nothing yet.
 
@@ -53,20 +53,22 @@ def report_progress(kind: Progress, amount: int) -> None:
 
 
 def text_line(done: Counter[int], seconds: float) -> Advance | None:
-    """Format the text read, with the fraction of splits if significant; a `ProgressLine`."""
+    """Format the text read, with the fraction of splits if there are several; a `ProgressLine`."""
     if not done[Progress.TEXT_BYTES]:
         return None
-    read, splits = done[Progress.SPLITS_READ], done[Progress.SPLITS]
-    return Advance(
-        f"read {shown_size(done[Progress.TEXT_BYTES])} of text, {seconds:,.0f} s",
-        read / splits if read < splits and splits >= _SPLITS_THAT_TELL else None,
-    )
+    text = f"read {shown_size(done[Progress.TEXT_BYTES])} of text, {seconds:,.0f} s"
+    read = done[Progress.SPLITS_READ]
+    splits = done[Progress.SPLITS]
+    fraction = None
+    if read < splits and splits >= _SPLITS_THAT_TELL:
+        fraction = read / splits
+    return Advance(text, fraction)
 
 
 class ProgressWatch:
-    """Shows the reports of local workers while it is open, and at its end unless it fails.
+    """Shows the reports of local workers while it is open, and once more at the end of success.
 
-    Workers append fixed-size records to one file, which is atomic for so few bytes.
+    Workers append records of a fixed size to one file, which is atomic for so few bytes.
     """
 
     def __init__(self, console: Console, line: ProgressLine = text_line):

@@ -51,7 +51,7 @@ BYTES_THAT_PAY_FOR_WORKERS = 400_000_000
 
 _JOB_ENDPOINT = "--job_endpoint"
 _FILE_OPTIONS = ("--prism_location", "--flink_job_server_jar", "--spark_job_server_jar")
-_SECONDS_TO_ANSWER = 10.0
+_SECONDS_TO_ANSWER = 10.0  # of a job server
 # Each runner needs one option of each row.
 _NEEDED_OPTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "prism": (("--prism_location", _JOB_ENDPOINT),),
@@ -70,8 +70,8 @@ _WHO_DECIDES = {
     "prism": "leave it out, Prism decides",
     "spark": "set the executors where the cluster is set up",
 }
-# Without the variable each of a worker's threads fills an arena of glibc's malloc of its own, which
-# takes twice the memory in the end; see benchmarks/NOTES.md.
+# Without the variable, each thread of a worker fills its own arena of glibc's malloc, which takes
+# twice the memory in the end; see benchmarks/NOTES.md.
 _WORKER_COMMAND = (
     "MALLOC_ARENA_MAX=${MALLOC_ARENA_MAX:-2} "
     f"{shlex.quote(sys.executable)} -m pipeline.beam.worker_process"
@@ -84,19 +84,20 @@ _DROPPED = logging.NullHandler()
 def _not_interactive() -> Iterator[None]:
     """Let Beam build and run a pipeline in a notebook as it does anywhere else.
 
-    Where IPython runs, Beam looks for interactive pipelines of the user at every transform. For
-    that it imports its dataframes, which takes pandas, and a version before 3 (Beam 2.77). It also
-    leaves the pipeline's temporary folder to its interactive runner. Pipelines of this package are
-    never interactive. Beam asks again afterwards, for those that a user builds in the notebook.
+    In IPython, Beam searches for interactive pipelines of the user at every transform. For that it
+    imports its dataframes, which need pandas before version 3 (Beam 2.77). It also leaves the
+    pipeline's temporary folder to its interactive runner. Pipelines of this package are never
+    interactive, so Beam's check for IPython is off while one runs, and on again afterwards for
+    pipelines that the user builds in the notebook.
     """
-    asking = (interactive_utils, beam.pipeline)
-    before = [module.is_in_ipython for module in asking]
-    for module in asking:
+    checking = (interactive_utils, beam.pipeline)
+    before = [module.is_in_ipython for module in checking]
+    for module in checking:
         module.is_in_ipython = bool  # called without arguments: False
     try:
         yield
     finally:
-        for module, is_in_ipython in zip(asking, before, strict=True):
+        for module, is_in_ipython in zip(checking, before, strict=True):
             module.is_in_ipython = is_in_ipython
 
 
@@ -117,7 +118,7 @@ def run_pipeline(
         build: applies the job's transforms.
         console: shows the progress.
         input_bytes: decides whether local worker processes pay off.
-        progress: formats what workers report.
+        progress: formats the reports of workers.
         takes_gpu: whether local worker processes run models, on a GPU if there is one.
 
     Raises:
@@ -158,9 +159,10 @@ def run_pipeline(
 
 
 class _GrpcOfThisMachine:
-    """The module `grpc` for Beam's local runner, whose servers do not authenticate clients.
+    """The module `grpc` for Beam's local runner, with servers that listen only on this machine.
 
-    It has them listen on all addresses, where another machine could read any file of the user.
+    Beam's servers do not authenticate clients and listen on all addresses, so that another machine
+    could read any file of the user.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -176,11 +178,13 @@ class _GrpcOfThisMachine:
 def _start_worker(handler: Any) -> None:
     """Let requests to a worker process fail once it has ended; Beam would wait for answers."""
     _START_WORKER(handler)
-    connection, push = handler.control_conn, handler.control_conn.push
+    connection = handler.control_conn
+    push = connection.push
     answer = beam_fn_api_pb2.InstructionResponse(error=f"{errors.__name__}.RunnerFailed: {_ENDED}")
 
     def push_and_answer(request: Any) -> Any:
-        if (future := push(request)) is not None:
+        future = push(request)
+        if future is not None:
             future.set(answer)
         return future
 
@@ -199,11 +203,14 @@ def _start_worker(handler: Any) -> None:
 
 
 def _run_locally(pipeline: beam.Pipeline) -> None:
-    worker_handlers.grpc = local_job_service.grpc = _GrpcOfThisMachine()
+    """Run a pipeline on this machine; raise the errors of `run_pipeline`."""
+    local_grpc = _GrpcOfThisMachine()
+    worker_handlers.grpc = local_grpc
+    local_job_service.grpc = local_grpc
     worker_handlers.SubprocessSdkWorkerHandler.start_worker = _start_worker
     try:
         pipeline.run().wait_until_finish()
-    except Exception as error:  # wraps what a worker raised in types of its own
+    except Exception as error:  # Beam wraps the errors of workers in its own types
         is_closed = str(error).startswith("Channel closed")  # by a worker that has ended
         failure = RunnerFailed(_ENDED) if is_closed else user_error(error)
         if failure is None:
@@ -265,11 +272,11 @@ def _shown(options: list[str]) -> str:
 
 
 def _options_of_workers(options: list[str]) -> ExtendedProvisionInfo:
-    """Pass options on to local workers for storage, which Beam does not do by default."""
+    """Return the options for local workers, which need them for storage; Beam passes none."""
     chosen = PipelineOptions(options).get_all_options(drop_default=True)
     info = beam_provision_api_pb2.ProvisionInfo(retrieval_token="unused")
     for name, value in chosen.items():
-        # Numbers would become floating point, which options of whole numbers do not take.
+        # Numbers would become floating-point numbers, which options of whole numbers refuse.
         info.pipeline_options[name] = str(value) if type(value) in (int, float) else value
     return ExtendedProvisionInfo(info)
 

@@ -31,7 +31,8 @@ def keep_s3_clients() -> None:
         from apache_beam.io.aws.clients.s3 import boto3_client
     except ImportError:
         return
-    # Clients are made for many threads and renew their credentials; of two made at once one stays.
+    # A client serves many threads and renews its credentials. Of two made at the same time, one
+    # stays.
     client = functools.cache(lambda **options: boto3.session.Session().client(**options))
     session = SimpleNamespace(client=client)
     boto3_client.boto3 = SimpleNamespace(session=SimpleNamespace(Session=lambda: session))
@@ -54,7 +55,7 @@ class _OptionParser(_BeamArgumentParser):
 
 
 def use_storage_options(options: Sequence[str], runner: str = "local") -> None:
-    """Configure how Beam's file systems reach their storage, before there is a pipeline.
+    """Configure Beam's file systems, before there is a pipeline.
 
     Args:
         options: of `runner.options`.
@@ -93,7 +94,8 @@ def list_stored(pattern: str) -> dict[str, int]:
             return list_local(pattern)
         (match,) = FileSystems.match([pattern])
         glob = pattern + "*" if pattern.endswith("/") else pattern
-        # Beam's own globs also match hidden names and folders; other spellings of paths stay.
+        # Beam's own globs also match hidden names and folders, which are left out. A path that Beam
+        # spells in another way than the glob stays.
         matches_there = re.compile(FileSystem.translate_pattern(glob)).match
         is_match = glob_pattern(glob).fullmatch
         metadata = [
@@ -135,7 +137,9 @@ def innermost_message(error: BaseException) -> str:
     while isinstance(error, BeamIOError) and error.exception_details:
         error = next(iter(error.exception_details.values()))
     message, *rest = error.args or ("",)
-    text = message if rest and isinstance(message, str) else str(error)  # S3's have a code as well
+    text = str(error)
+    if rest and isinstance(message, str):  # S3's errors also have a code
+        text = message
     return next(iter(text.splitlines()), type(error).__name__)
 
 
@@ -162,5 +166,5 @@ def check_scheme(path: str) -> None:
 def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of the packages it lies in
+    except ModuleNotFoundError:  # the package of the module is missing
         return False

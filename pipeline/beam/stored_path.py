@@ -22,17 +22,17 @@ from bert_tf.base.files import RemotePath, replacing_file
 if TYPE_CHECKING:
     from apache_beam.io.filesystem import FileMetadata, FileSystem
 
-_READ_BYTES = 1 << 20
+_READ_BYTES = 1 << 20  # buffered
 # S3 takes 10,000 parts of a file, and Beam makes a part of each write of 5 MB or more.
 _PART_BYTES = 16 << 20
 _DELETED_AT_ONCE = 1000
 _NO_WILDCARD = re.compile(r"[^*?\[]*")
 _AS_IT_IS = "uncompressed"  # CompressionTypes.UNCOMPRESSED
-# Folders that this process has made or written into: where there are only objects, a folder does
-# not exist by itself, and listings may be late.
+# Folders that this process has made or written into: object stores have no folders, and their
+# listings may be late.
 _MADE: set[str] = set()
-_AT_ONCE = 8  # one file does not use the whole network
-_CHUNK_BYTES = 16 << 20
+_AT_ONCE = 8  # files that are copied at a time, since one does not use the whole network
+_CHUNK_BYTES = 16 << 20  # copied at a time
 
 
 def path_of(location: str | Path) -> Path:
@@ -46,7 +46,7 @@ class StoredPath(RemotePath):
     """A file or folder of one of Beam's file systems; methods are those of `Path`.
 
     As on object stores, a folder exists while it holds something, or if this process has made it.
-    Failures are OSErrors about the path, those of missing files FileNotFoundErrors.
+    Failures are OSErrors about the path, and FileNotFoundErrors for missing files.
     """
 
     _listed: FileMetadata | None = None
@@ -182,12 +182,15 @@ class StoredPath(RemotePath):
     def _children(self, begin: str) -> Iterator[StoredPath]:
         """Yield files and folders directly inside, each once.
 
-        In object stores, only those whose names begin so.
+        Args:
+            begin: of their names, which object stores filter by; other storage ignores it.
         """
         if self._has_folders():
             with _errors_about(self):
                 system = self._system()
-                for item in system._list(str(self)) if system.exists(str(self)) else ():
+                if not system.exists(str(self)):
+                    return
+                for item in system._list(str(self)):
                     # Items without a size may be folders.
                     yield StoredPath._of(item) if item.size_in_bytes else StoredPath(item.path)
             return
@@ -200,11 +203,18 @@ class StoredPath(RemotePath):
                 yield path if len(path.parts) == depth + 1 else self / name
 
     def _inside(self, begin: str = "") -> Iterator[StoredPath]:
-        """Yield all files inside; in object stores, those whose paths in the folder begin so."""
+        """Yield all files inside.
+
+        Args:
+            begin: of their paths in the folder, which object stores filter by; other storage
+                ignores it.
+        """
         with _errors_about(self):
-            system, folder = self._system(), str(self)
-            is_tree = system.has_dirs()
-            listed = _walk(system, folder) if is_tree else system._list(f"{folder}/{begin}")
+            system = self._system()
+            if system.has_dirs():
+                listed = _walk(system, str(self))
+            else:
+                listed = system._list(f"{self}/{begin}")
             yield from map(StoredPath._of, listed)
 
     @classmethod
@@ -215,7 +225,7 @@ class StoredPath(RemotePath):
 
 
 class _Stream(io.RawIOBase):
-    """A stream of Beam's as Python's raw one, whose errors name the file."""
+    """Wraps a stream of Beam as a raw stream of Python, whose errors name the file."""
 
     def __init__(self, stream: Any, path: StoredPath, *, writes: bool):
         self._stream = stream
@@ -272,7 +282,7 @@ def _begin_empty_file(stream: Any) -> None:
 
 
 def _walk(system: FileSystem, folder: str) -> Iterator[FileMetadata]:
-    """Yield files in a folder, at any depth; a listing does not tell folders apart."""
+    """Yield files in a folder, at any depth; a listing does not mark folders."""
     if not system.exists(folder):
         return
     for item in system._list(folder):
@@ -283,7 +293,7 @@ def _walk(system: FileSystem, folder: str) -> Iterator[FileMetadata]:
 
 
 def _is_folder(system: FileSystem, path: str) -> bool:
-    """Return whether a path is a folder: those of files cannot be listed."""
+    """Return whether a path is a folder; listing a file fails, or has only the file itself."""
     try:
         return all(item.path.rstrip("/") != path.rstrip("/") for item in system._list(path))
     except Exception:
@@ -336,9 +346,9 @@ def copy_files(files: Mapping[Path, Path], sha256: Mapping[Path, str] | None = N
 
     Raises:
         OSError: a file cannot be read or written.
-        InputError: the SHA-256 of a file is another; other files may be there then.
+        InputError: the SHA-256 of a file is another; other files may have been copied then.
     """
-    for folder in {target.parent for target in files}:  # not by several threads at once
+    for folder in {target.parent for target in files}:  # before threads could make it at once
         folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         copies = [

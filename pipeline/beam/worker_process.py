@@ -1,4 +1,4 @@
-"""A worker process, `bert-pipeline-worker`: Beam's own, but user errors are printed once."""
+"""A worker process, `bert-pipeline-worker`: Beam's own, but it leaves user errors to the job."""
 
 from __future__ import annotations
 
@@ -15,17 +15,24 @@ from pipeline.beam.workers import failure_in, system_error, user_error_in
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a worker until the runner ends it, with what the runner says in its arguments."""
+    """Run a worker until the runner ends it.
+
+    Args:
+        arguments: those that the runner passes; None for the command line's.
+    """
     parser = argparse.ArgumentParser(prog="pipeline.beam.worker_process")
     parser.add_argument("--id", default="", help="of the worker")
-    parser.add_argument("--provision_endpoint", default="", help="host:port to ask what to do")
-    options, _ = parser.parse_known_args(arguments)  # runners give some that Python does not need
+    parser.add_argument(
+        "--provision_endpoint", default="", help="host:port of the worker's settings"
+    )
+    # Runners also pass arguments that workers in Python do not need.
+    options, _ = parser.parse_known_args(arguments)
     if not is_verbose():
         # Without a root handler the first warning of an import sends all logs to the terminal.
         logging.getLogger().addHandler(logging.NullHandler())
     if options.provision_endpoint:
         os.environ.update(_provisioned(options.id, options.provision_endpoint))
-    # Now: it reads the worker's id from the environment as it is imported.
+    # Imported now, since the import reads the worker's id from the environment.
     from apache_beam.runners.worker import sdk_worker, sdk_worker_main
 
     if not os.environ.get("BERT_PIPELINE_TRACEBACK"):
@@ -36,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
     """Keep Beam's module `sdk_worker` from printing tracebacks of errors meant for the user.
 
-    The submitter prints them. A traceback that cannot be printed is sent all the same.
+    The submitter prints them. A traceback that cannot be printed is still sent to it.
     """
 
     def print_unless_meant_for_the_user(text: str, file: TextIO) -> None:
@@ -49,13 +56,13 @@ def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
     sdk_worker.print = print_unless_meant_for_the_user
 
 
-def _provisioned(worker: str, endpoint: str) -> dict[str, str]:
+def _provisioned(worker: str, provision_endpoint: str) -> dict[str, str]:
     """Ask the runner for the environment of a worker."""
     import grpc
     from apache_beam.portability.api import beam_provision_api_pb2, beam_provision_api_pb2_grpc
     from google.protobuf import json_format, text_format
 
-    with grpc.insecure_channel(endpoint) as channel:
+    with grpc.insecure_channel(provision_endpoint) as channel:
         service = beam_provision_api_pb2_grpc.ProvisionServiceStub(channel)
         request = beam_provision_api_pb2.GetProvisionInfoRequest()
         info = service.GetProvisionInfo(request, metadata=[("worker_id", worker)]).info
@@ -68,7 +75,7 @@ def _provisioned(worker: str, endpoint: str) -> dict[str, str]:
         "WORKER_ID": worker,
         "PIPELINE_OPTIONS": json_format.MessageToJson(info.pipeline_options),
         "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
-        **{name: text_format.MessageToString(each) for name, each in endpoints.items()},
+        **{name: text_format.MessageToString(endpoint) for name, endpoint in endpoints.items()},
     }
 
 

@@ -36,20 +36,34 @@ def user_error(error: BaseException) -> BertPipelineError | None:
 def user_error_in(text: str) -> BertPipelineError | None:
     """Return the error for the user in the text of a traceback, or None."""
     match = _USER_ERROR.search(text)
-    kind = getattr(errors, match.group(1), None) if match else None
-    if match is None or not (isinstance(kind, type) and issubclass(kind, BertPipelineError)):
+    if match is None:
         return None
-    if kind is StoppedEarly:  # the text does not keep its signal; workers are ended by this one
-        return StoppedEarly(match.group(2), signal.SIGTERM)
-    return kind(match.group(2)) if kind is not errors.ConfigError else UsageError(match.group(2))
+    name, message = match.groups()
+    kind = getattr(errors, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, BertPipelineError)):
+        return None
+    if kind is StoppedEarly:  # the text does not have its signal; SIGTERM ends workers
+        return StoppedEarly(message, signal.SIGTERM)
+    if kind is errors.ConfigError:  # needs more than a message
+        return UsageError(message)
+    return kind(message)
 
 
 def failure_in(text: str) -> tuple[str, str] | None:
-    """Return type and first message line of what ends a text's last traceback, or None."""
+    """Return the type and first message line of the error that ends a text's last traceback.
+
+    Returns:
+        None if the text has no traceback.
+    """
     _, header, rest = text.rpartition(_HEADER)
+    if not header:
+        return None
     lines = (line for line in rest.splitlines() if line and not line.startswith(" "))
-    match = _FAILURE.match(_STEP.sub("", next(lines, ""))) if header else None
-    return (match.group(1), match.group(2) or "") if match else None
+    match = _FAILURE.match(_STEP.sub("", next(lines, "")))
+    if match is None:
+        return None
+    name, message = match.groups()
+    return name, message or ""
 
 
 def missing_module_in(text: str) -> str | None:
@@ -59,19 +73,23 @@ def missing_module_in(text: str) -> str | None:
 
 
 def last_cause(text: str) -> str:
-    """Return the innermost cause in a runner's failure.
+    """Return the innermost cause in a runner's failure; without causes, its first line.
 
-    Java writes the whole chain of causes with its stacks.
+    Java writes the whole chain of causes with their stacks.
     """
     lines = [line.strip() for line in _JOB_STATE.sub("", text).splitlines() if line.strip()]
     causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
-    return next(iter([*causes[-1:], *lines]), "no reason given")
+    if causes:
+        return causes[-1]
+    return lines[0] if lines else "no reason given"
 
 
 def system_error(name: str, message: str) -> OSError | None:
-    """Return the OSError of a type's name and its message, such as `[Errno 28] No space left`.
+    """Return the OSError of a type's name and its message; None for another error.
 
-    None if it is another error.
+    Args:
+        name: of the type.
+        message: such as `[Errno 28] No space left`.
     """
     kind = getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, OSError)):
@@ -83,7 +101,7 @@ def system_error(name: str, message: str) -> OSError | None:
 
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return versions of packages, Python, and its Unicode tables, which cleaning follows."""
+    """Return versions of packages, Python, and its Unicode tables, on which cleaning depends."""
     versions = {}
     for name in packages:
         try:

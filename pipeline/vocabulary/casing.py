@@ -1,4 +1,4 @@
-"""Whether texts are lower-cased for a vocabulary: as it was made, which is known or seen."""
+"""The casing of texts for a vocabulary: that with which the vocabulary was made."""
 
 from __future__ import annotations
 
@@ -54,21 +54,22 @@ def decide_lowercase(
     either, its entries.
 
     Args:
-        wanted: what the user wants; None to follow the vocabulary.
+        wanted: the user's choice; None to follow the vocabulary.
         source: file of the vocabulary.
         vocab: its entries.
 
     Returns:
-        The choice, and a sentence for the user where only the entries say that it is cased.
+        The choice, and a sentence for the user if only the entries show that it is cased.
 
     Raises:
-        UsageError: the user asks for the opposite, or the tokenizer's files contradict each other.
+        UsageError: the user's choice is the opposite, or the tokenizer's files contradict each
+            other.
     """
     recorded = _recorded_lowercase(source)
     if recorded is not None:
-        lowercase, where = recorded
+        lowercase, file = recorded
         if wanted not in (None, lowercase):
-            raise UsageError(_contradiction(source, lowercase, where, wanted))
+            raise UsageError(_contradiction(source, lowercase, file, wanted))
         return lowercase, ""
     casing = vocabulary_casing(vocab)
     has_small_letters = any(entry != entry.upper() for entry in vocab if entry[0] != "[")
@@ -88,8 +89,7 @@ def decide_lowercase(
 def _recorded_lowercase(source: str) -> tuple[Lowercase, str] | None:
     """Return the casing that a file states, and the name of the file; None if none does."""
     path = path_of(source)
-    made = read_manifest(source)
-    settings = (made or {}).get("config", {})
+    settings = (read_manifest(source) or {}).get("config", {})
     if isinstance(settings.get("lowercase"), bool):
         return _lowercase_in(settings), manifest_path(source).name
     if path.name != VOCAB or isinstance(path, RemotePath):
@@ -109,10 +109,12 @@ def _lowercase_in(settings: Mapping[str, Any]) -> Lowercase:
     return lowercase_of(settings["lowercase"], settings.get("keep_accents"))
 
 
-def _contradiction(source: str, lowercase: Lowercase, why: str, wanted: Lowercase) -> str:
-    made = {False: "cased", True: "lower-cased", KEEP_ACCENTS: "lower-cased, with accents"}
-    flag = {False: "--cased", True: "--lowercase", KEEP_ACCENTS: "--keep-accents"}[wanted]
+def _contradiction(source: str, lowercase: Lowercase, evidence: str, wanted: Lowercase) -> str:
+    """Return the message for a choice that contradicts the casing of a vocabulary."""
+    casings = {False: "cased", True: "lower-cased", KEEP_ACCENTS: "lower-cased, with accents"}
+    flags = {False: "--cased", True: "--lowercase", KEEP_ACCENTS: "--keep-accents"}
+    flag = flags[wanted]
     return (
-        f"{source}: the vocabulary is {made[lowercase]} ({why}), so {flag} would make many words "
-        f"[UNK]; leave {flag} out, or give another vocabulary"
+        f"{source}: the vocabulary is {casings[lowercase]} ({evidence}), so {flag} would make many "
+        f"words [UNK]; leave {flag} out, or give another vocabulary"
     )

@@ -27,17 +27,19 @@ from pipeline.corpus.document_block import (
 )
 from pipeline.vocabulary.word_counter import WordCounter
 
-NUM_PARTITIONS = 16
+NUM_PARTITIONS = 16  # of all words; each is added up on one worker
 # A bundle's counter is emptied at this many distinct words: at about 100 bytes each it stays below
-# half a gigabyte. Nothing is pruned, so counts are exact for any size of corpus; distinct words
-# grow with about the square root of the text, so what is shuffled stays a percent or two of it.
+# half a gigabyte. Nothing is pruned, so counts are exact for any size of corpus. The number of
+# distinct words grows with about the square root of the text, so the shuffled counts are only a
+# percent or two of it.
 MOST_WORDS_IN_MEMORY = 4_000_000
+_PARTITION_SHIFT = np.uint64(40)
 _LEARNING = "learning"
 _HELD_OUT = "held-out"
 _COUNTS = "word-counts-{}-{}.arrow"
 _TOO_LONG = "words-too-long.txt"
 
-# Which documents the words are from, and the partition; or `_TOO_LONG`.
+# The kind of documents, `_LEARNING` or `_HELD_OUT`, and the partition; or `_TOO_LONG` and 0.
 Key = tuple[str, int]
 # Key and value: an Arrow stream of words and counts, or a number of words that were too long.
 Output = tuple[Key, bytes]
@@ -49,9 +51,9 @@ class CountWords(beam.PTransform):
     Args:
         folder: shared by all workers and the submitting process.
         lowercase: of the vocabulary.
-        max_word_length: characters; longer words are only numbered.
+        max_word_length: characters; of longer words only the number is counted.
         held_out_fraction: fraction of documents, chosen by the hash of their text, whose words are
-            counted apart.
+            counted separately.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class CountWords(beam.PTransform):
 
 
 class _CountInBundle(beam.DoFn):
-    """Counts the words of a bundle in memory, those of held-out documents apart."""
+    """Counts the words of a bundle in memory, those of held-out documents separately."""
 
     def __init__(
         self, folder: str, new_counter: Callable[[], WordCounter], held_out_fraction: float
@@ -127,14 +129,14 @@ class _CountInBundle(beam.DoFn):
 
 @dataclasses.dataclass(frozen=True)
 class WordCounts:
-    """Distinct words of a corpus, and how often each was seen.
+    """Distinct words of a corpus with their numbers of occurrences.
 
     Attributes:
-        words: string, to learn from.
-        counts: int64.
-        held_out_words: string, of the held-out documents.
-        held_out_counts: int64.
-        too_long: words that were longer than allowed, of all documents.
+        words: string [words], to learn from.
+        counts: int64 [words].
+        held_out_words: string [held-out words], of the held-out documents.
+        held_out_counts: int64 [held-out words].
+        too_long: number of words of all documents that were longer than allowed.
     """
 
     words: pa.Array
@@ -146,15 +148,20 @@ class WordCounts:
 
 def read_counts(folder: str) -> WordCounts:
     """Read the output of `CountWords`."""
+    words, counts = _read_kind(folder, _LEARNING)
+    held_out_words, held_out_counts = _read_kind(folder, _HELD_OUT)
     too_long = read_shared_files(folder, _TOO_LONG, may_be_none=True)
     return WordCounts(
-        *_read_kind(folder, _LEARNING),
-        *_read_kind(folder, _HELD_OUT),
+        words=words,
+        counts=counts,
+        held_out_words=held_out_words,
+        held_out_counts=held_out_counts,
         too_long=int(too_long[0]) if too_long else 0,
     )
 
 
 def _read_kind(folder: str, kind: str) -> tuple[pa.Array, np.ndarray]:
+    """Read the words and counts of all partitions of a kind of documents."""
     files = read_shared_files(folder, _COUNTS.format(kind, "*"), may_be_none=True)
     if not files:
         return pa.array([], pa.string()), np.zeros(0, np.int64)
@@ -163,11 +170,11 @@ def _read_kind(folder: str, kind: str) -> tuple[pa.Array, np.ndarray]:
 
 
 def held_out_documents(block: DocumentBlock, fraction: float) -> np.ndarray:
-    """Choose the documents that are kept for measuring, by the hash of their text.
+    """Choose the documents that are held out for measuring, by the hash of their text.
 
     Args:
         block: documents.
-        fraction: of them.
+        fraction: of documents to hold out.
 
     Returns:
         bool [documents].
@@ -179,8 +186,8 @@ def word_partitions(words: pa.Array) -> np.ndarray:
     """Return the partition of each word, by a hash of its bytes, int64 [words]."""
     offsets, data = offsets_and_data(words)
     hashes = hash_ranges(data, offsets[:-1], offsets[1:])
-    # The hash tables of the counters go by the low bits of such hashes, partitions by high ones.
-    return ((hashes >> np.uint64(40)) % np.uint64(NUM_PARTITIONS)).astype(np.int64)
+    # Partitions take high bits of the hashes, since the counters' tables take low ones.
+    return ((hashes >> _PARTITION_SHIFT) % np.uint64(NUM_PARTITIONS)).astype(np.int64)
 
 
 def _add_up_partition(key: Key, parts: Iterable[bytes], *, folder: str) -> None:
@@ -189,7 +196,7 @@ def _add_up_partition(key: Key, parts: Iterable[bytes], *, folder: str) -> None:
     if kind == _TOO_LONG:
         write_shared_json(sum(map(int, parts)), folder, _TOO_LONG)
         return
-    # Neither limits nor rules matter for adding up what was counted.
+    # The limits and rules of a counter do not matter for adding up counts.
     counter = WordCounter(lowercase=False, max_word_length=1)
     for part in parts:
         counter.add(*_from_bytes(part))

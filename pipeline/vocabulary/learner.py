@@ -24,14 +24,14 @@ from pipeline.vocabulary.word_splitter import WORD, word_tables
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
-# Merging takes about 500 bytes per word. Beyond so many, words are too rare to matter: a corpus of
-# 100 GB has them about once in a billion words.
+# Merging takes about 500 bytes per word. Words beyond this number are too rare to matter: in a
+# corpus of 100 GB, each occurs about once in a billion words.
 MOST_WORDS = 10_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class LearnedVocabulary:
-    """A vocabulary, and what its alphabet left out.
+    """A vocabulary and its alphabet.
 
     Attributes:
         pieces: the special tokens, or those of the vocabulary that was extended; characters,
@@ -62,23 +62,26 @@ def learn_vocabulary(
         counts: int64 [words].
         vocab_size: entries.
         min_frequency: pairs seen fewer times are not merged.
-        limit_alphabet: characters kept at most, the most frequent first.
-        extra_pieces: fraction of `vocab_size` that is learned beyond it, after which the least used
+        limit_alphabet: number of characters to keep at most, the most frequent ones.
+        extra_pieces: fraction of `vocab_size` that is learned in addition, until the least used
             pieces are removed (see `prune_pieces`).
         base: pieces that come first and stay; another vocabulary to extend it for these words.
     """
     words, counts = _most_frequent(words, counts)
     order = pc.sort_indices(words)
-    words, counts = words.take(order), counts[order.to_numpy()]
+    words = words.take(order)
+    counts = counts[order.to_numpy()]
     offsets, data = offsets_and_data(words)
     frequencies = _count_characters(data, offsets, counts)
     known = set(base)
     kept = _choose_alphabet(frequencies, limit_alphabet, vocab_size - len(base), known)
     alphabet = "".join(map(chr, kept))
-    singles = list(alphabet) + [CONTINUATION + c for c in alphabet if _may_continue(c)]
+    continuing = [character for character in alphabet if _may_continue(character)]
+    singles = [*alphabet, *(CONTINUATION + character for character in continuing)]
+    # Row 0 has the symbols that begin a word, row 1 those that continue it.
     symbol_of = np.full((2, NUM_CODE_POINTS), -1, np.int32)
-    for symbol, single in enumerate(singles):
-        symbol_of[int(len(single) > 1), ord(single[-1])] = symbol
+    symbol_of[0, list(map(ord, alphabet))] = np.arange(len(alphabet))
+    symbol_of[1, list(map(ord, continuing))] = np.arange(len(alphabet), len(singles))
     symbols, bounds, kept_words = _words_as_symbols(data, offsets, symbol_of)
     first, second = merge_pairs(
         symbols,
@@ -102,7 +105,7 @@ def learn_vocabulary(
 
 
 def _most_frequent(words: pa.Array, counts: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-    """Return the most frequent words, at most MOST_WORDS, of equal counts all or none."""
+    """Return the most frequent words, at most MOST_WORDS; of equally frequent ones, all or none."""
     if len(words) <= MOST_WORDS:
         return words, counts
     threshold = np.partition(counts, -MOST_WORDS)[-MOST_WORDS] + 1
@@ -138,6 +141,7 @@ def _may_continue(character: str) -> bool:
 
 @numba.njit(cache=True, nogil=True)
 def _count_characters(data, offsets, counts):
+    """Return the occurrences of each code point in words, int64 [NUM_CODE_POINTS]."""
     frequencies = np.zeros(NUM_CODE_POINTS, np.int64)
     for word in range(len(counts)):
         position = offsets[word]
@@ -167,15 +171,15 @@ def _words_as_symbols(data, offsets, symbol_of):
     for word in range(len(offsets) - 1):
         position = np.int64(offsets[word])
         written = bounds[num_words]
-        further = 0
+        row = 0  # of `symbol_of`
         while position < offsets[word + 1]:
             code_point, width = decode(data, position)
-            symbol = symbol_of[further, code_point]
+            symbol = symbol_of[row, code_point]
             if symbol < 0:
                 break
             symbols[written] = symbol
             written += 1
-            further = 1
+            row = 1
             position += width
         if position == offsets[word + 1]:
             kept[num_words] = word

@@ -1,13 +1,13 @@
 """Merges the most frequent pair of symbols, again and again, over words as arrays of symbols.
 
-Byte pair encoding (Sennrich et al. 2016), in the time that the changes take:
+This is byte pair encoding (Sennrich et al. 2016), in time proportional to the changes:
 
 - Each pair of neighboring symbols has its total, and a chain of words it may be in. A merge visits
   only these words, and changes the totals of the pairs around each place.
-- The most frequent pair is on top of a heap. Entries are never moved when a total changes: a pair
-  that grew is pushed again, and one that has shrunk since is found out when it comes to the top,
+- The most frequent pair is on top of a heap. Entries do not move when a total changes. A pair with
+  a higher total is pushed again. A pair with a lower total is recognized when it comes to the top,
   and pushed with its present total.
-- Chains are never cleaned: a word that has lost the pair meanwhile is looked at in vain.
+- Chains are never cleaned: a word that has lost the pair meanwhile is visited in vain.
 
 All loops are compiled, and return after some tenths of a second, so that Python sees signals.
 """
@@ -30,8 +30,8 @@ _HEAP = 3
 # Places in `progress` of `_merge`: merges that made a symbol, and all merges.
 _MADE = 0
 _STEPS = 1
-# Words looked at before the compiled loops come back, after some tenths of a second: only then does
-# Python see that a signal has come.
+# Words that are visited in a call of the compiled loops, which takes some tenths of a second:
+# Python handles signals only between calls.
 _WORDS_CHUNK_SIZE = 1 << 18
 
 
@@ -43,14 +43,14 @@ class _Pairs(NamedTuple):
         buckets: int32, the last pair of each hash bucket, -1 for none.
         next_in_bucket: int32, the pair before it in the same bucket.
         keys: int64, left symbol << 32 | right symbol.
-        totals: int64, how often the pair occurs in the text.
+        totals: int64, number of occurrences in the text.
         steps: int32, the step in which the pair was last touched.
         heads: int32, first node of the chain of words the pair may be in, -1 for none.
         node_words: int32, the word of a node.
         next_nodes: int32, the node after it.
-        touched: int32, the pairs that got more in this step.
+        touched: int32, the pairs whose totals rose in this step.
         heap_totals: int64, a heap with the highest total on top.
-        heap_pairs: int32, of equal totals the pair with the lowest key.
+        heap_pairs: int32, the pair of each total; ties are broken by the lowest key.
     """
 
     sizes: np.ndarray
@@ -71,9 +71,9 @@ class _Words(NamedTuple):
     """Words as symbols, which merges change.
 
     Attributes:
-        symbols: int32, those of all words, one word after the other.
+        symbols: int32, of all words, one word after the other.
         bounds: int64 [words + 1], where words begin.
-        lengths: int64 [words], in symbols, of which merges leave fewer.
+        lengths: int64 [words], in symbols; merges make them shorter.
         counts: int64 [words].
     """
 
@@ -180,13 +180,16 @@ def _power_of_two(least: int) -> int:
 @numba.njit(cache=True)
 def _slot_of_spelling(spellings, begin, end):
     """Return where the symbol spelled `letters[begin:end]` is in the table, or a free place."""
-    letters, bounds, slots = spellings.letters, spellings.bounds, spellings.slots
+    letters = spellings.letters
+    bounds = spellings.bounds
+    slots = spellings.slots
     mask = len(slots) - 1
     value = fnv1a(letters, begin, end)
     slot = np.int64((value ^ (value >> np.uint64(32))) & np.uint64(mask))
     while slots[slot] >= 0:
-        start = bounds[slots[slot]]
-        if bounds[slots[slot] + 1] - start == end - begin:
+        symbol = slots[slot]
+        start = bounds[symbol]
+        if bounds[symbol + 1] - start == end - begin:
             place = 0
             while place < end - begin and letters[start + place] == letters[begin + place]:
                 place += 1
@@ -197,9 +200,10 @@ def _slot_of_spelling(spellings, begin, end):
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_pairs(words, pairs, first_word, last_word):
+def _count_pairs(words, pairs, first_word, stop_word):
+    """Add the pairs of some words to the totals."""
     symbols = words.symbols
-    for word in range(first_word, min(last_word, len(words.counts))):
+    for word in range(first_word, min(stop_word, len(words.counts))):
         for place in range(words.bounds[word], words.bounds[word + 1] - 1):
             _change(pairs, symbols[place], symbols[place + 1], word, words.counts[word], 0)
 
@@ -219,8 +223,8 @@ def _merge(words, pairs, spellings, min_frequency, left, right, progress, most_w
         Whether to call again with the same `progress`.
     """
     num_singles = len(spellings.bounds) - 2 - len(left)
-    seen = 0
-    while progress[_MADE] < len(left) and seen < most_words:
+    visited = 0  # words, and merges, so that merges without words count as well
+    while progress[_MADE] < len(left) and visited < most_words:
         for index in range(pairs.sizes[_TOUCHED]):
             _push(pairs, pairs.touched[index])
         pairs.sizes[_TOUCHED] = 0
@@ -228,11 +232,14 @@ def _merge(words, pairs, spellings, min_frequency, left, right, progress, most_w
         if best < 0:
             return False
         progress[_STEPS] += 1
-        made, step = progress[_MADE], progress[_STEPS]
-        first, second = pairs.keys[best] >> 32, pairs.keys[best] & _LOW
+        made = progress[_MADE]
+        step = progress[_STEPS]
+        first = pairs.keys[best] >> 32
+        second = pairs.keys[best] & _LOW
         new = _symbol_of(spellings, first, second, num_singles + made)
         if new == num_singles + made:
-            left[made], right[made] = first, second
+            left[made] = first
+            right[made] = second
             progress[_MADE] += 1
         node = pairs.heads[best]
         pairs.heads[best] = -1
@@ -240,9 +247,9 @@ def _merge(words, pairs, spellings, min_frequency, left, right, progress, most_w
             word = pairs.node_words[node]
             node = pairs.next_nodes[node]
             _merge_in_word(words, word, pairs, first, second, new, step)
-            seen += 1
+            visited += 1
         pairs.totals[best] = 0
-        seen += 1
+        visited += 1
     return progress[_MADE] < len(left)
 
 
@@ -258,9 +265,11 @@ def _merge_in_word(words, word, pairs, first, second, new, step):
         new: the symbol that they become.
         step: number of the merge, see `_change`.
     """
-    symbols, count = words.symbols, words.counts[word]
-    begin = place = words.bounds[word]
+    symbols = words.symbols
+    count = words.counts[word]
+    begin = words.bounds[word]
     end = begin + words.lengths[word]
+    place = begin
     while place + 1 < end:
         if symbols[place] == first and symbols[place + 1] == second:
             if place > begin:
@@ -279,7 +288,15 @@ def _merge_in_word(words, word, pairs, first, second, new, step):
 
 @numba.njit(cache=True)
 def _change(pairs, first, second, word, amount, step):
-    """Add to a pair's total; if that is more than nothing, the word joins the pair's chain."""
+    """Change a pair's total; a positive amount adds the word to the pair's chain.
+
+    Args:
+        pairs: all pairs; the pair is added if it is new.
+        first, second: symbols of the pair.
+        word: number of the word.
+        amount: to add to the total.
+        step: number of the merge; 0 for the first count.
+    """
     key = np.int64(first) << 32 | np.int64(second)
     mixed = np.uint64(key) * GOLDEN_RATIO
     bucket = np.int64(mixed >> np.uint64(32)) & (len(pairs.buckets) - 1)
@@ -293,7 +310,8 @@ def _change(pairs, first, second, word, amount, step):
         pairs.buckets[bucket] = pair
         pairs.keys[pair] = key
         pairs.totals[pair] = 0
-        pairs.heads[pair] = pairs.steps[pair] = -1
+        pairs.heads[pair] = -1
+        pairs.steps[pair] = -1
     pairs.totals[pair] += amount
     if amount <= 0:
         return
@@ -312,9 +330,11 @@ def _change(pairs, first, second, word, amount, step):
 
 @numba.njit(cache=True)
 def _symbol_of(spellings, first, second, next_symbol):
-    """Return the symbol that spells what two symbols spell together: an old one or the next."""
-    letters, bounds = spellings.letters, spellings.bounds
-    begin = end = bounds[next_symbol]
+    """Return the symbol with the joined spelling of two symbols: an old one or the next."""
+    letters = spellings.letters
+    bounds = spellings.bounds
+    begin = bounds[next_symbol]
+    end = begin
     for part in (first, second):
         for place in range(bounds[part], bounds[part + 1]):
             letters[end] = letters[place]
@@ -358,21 +378,27 @@ def _push(pairs, pair):
     pairs.sizes[_HEAP] += 1
     while place > 0:
         parent = (place - 1) >> 1
-        parent_total, parent_pair = pairs.heap_totals[parent], pairs.heap_pairs[parent]
+        parent_total = pairs.heap_totals[parent]
+        parent_pair = pairs.heap_pairs[parent]
         if not _comes_first(pairs, total, pair, parent_total, parent_pair):
             break
-        pairs.heap_totals[place], pairs.heap_pairs[place] = parent_total, parent_pair
+        pairs.heap_totals[place] = parent_total
+        pairs.heap_pairs[place] = parent_pair
         place = parent
-    pairs.heap_totals[place], pairs.heap_pairs[place] = total, pair
+    pairs.heap_totals[place] = total
+    pairs.heap_pairs[place] = pair
 
 
 @numba.njit(cache=True)
 def _drop_top(pairs):
     """Remove the first pair of the heap."""
-    totals, entries = pairs.heap_totals, pairs.heap_pairs
+    totals = pairs.heap_totals
+    entries = pairs.heap_pairs
     pairs.sizes[_HEAP] -= 1
     size = pairs.sizes[_HEAP]
-    total, pair = totals[size], entries[size]
+    # The last entry moves down from the top, to the first place whose children come after it.
+    total = totals[size]
+    pair = entries[size]
     place = 0
     while 2 * place + 1 < size:
         child = 2 * place + 1
@@ -382,6 +408,8 @@ def _drop_top(pairs):
             child += 1
         if not _comes_first(pairs, totals[child], entries[child], total, pair):
             break
-        totals[place], entries[place] = totals[child], entries[child]
+        totals[place] = totals[child]
+        entries[place] = entries[child]
         place = child
-    totals[place], entries[place] = total, pair
+    totals[place] = total
+    entries[place] = pair

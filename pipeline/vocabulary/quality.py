@@ -1,4 +1,4 @@
-"""How well a vocabulary fits text, by WordPiece on word counts; its least used pieces go."""
+"""Measures the fit of a vocabulary to text, by WordPiece on word counts, and prunes it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import FNV_OFFSET_BASIS, fnv1a_step
 from pipeline.corpus.document_block import offsets_and_data
 
-# Where the hashes of pieces that continue a word start, apart from those that begin one.
+# The first value of the hashes of pieces that continue a word; those that begin one have another.
 _CONTINUATION = np.uint64(0x84222325CBF29CE4)
-# A piece's uses go to others when it is removed, so half of the surplus is removed at a time, and
-# no fewer than this fraction of the vocabulary, since the rest hardly matters.
+# Half of the surplus is removed at a time, since the uses of a removed piece pass to others. A step
+# is at least this fraction of the vocabulary: smaller steps hardly change the result.
 _SMALLEST_STEP = 1 / 200
 
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """How well a vocabulary fits text.
+    """The fit of a vocabulary to text.
 
     Attributes:
-        words: in the text.
-        pieces_per_word: on average, an [UNK] being one.
+        words: number of words of the text.
+        pieces_per_word: on average; an [UNK] is one piece.
         unknown_fraction: words that become [UNK], as a fraction of 1.
         whole_word_fraction: words that are one piece other than [UNK], as a fraction of 1.
     """
@@ -67,12 +67,12 @@ def write_words(
         counts: int64 [words].
 
     Returns:
-        How many pieces each word has, 0 for [UNK] (int32 [words]), and how often each piece is used
-        (int64 [pieces]).
+        The number of pieces of each word, 0 for [UNK] (int32 [words]), and the number of uses of
+        each piece (int64 [pieces]).
     """
     texts = pa.array([piece.removeprefix("##") for piece in pieces], pa.string())
     continues = np.array([piece.startswith("##") for piece in pieces], np.bool_)
-    # Four to eight slots for each piece, so that most are found at the first look.
+    # Four to eight slots for each piece, so that most are in the first slot.
     slots = np.full(1 << (4 * len(pieces)).bit_length(), -1, np.int32)
     piece_offsets, piece_data = offsets_and_data(texts)
     hashes = _enter(piece_data, piece_offsets, continues, slots)
@@ -109,13 +109,13 @@ def _enter(data, offsets, continues, slots):
 def _write(data, offsets, counts, slots, hashes, longest, written):
     """Count pieces of words and uses of pieces.
 
-    The longest piece is found with one hash that goes on byte by byte. Equal hashes of 64 bits
+    The longest piece is found with one hash that is extended byte by byte. Equal hashes of 64 bits
     count as equal pieces.
 
     Args:
         data: uint8, UTF-8 of the words.
         offsets: int64 [words + 1] into `data`.
-        counts: int64 [words], how often each word is in the corpus.
+        counts: int64 [words], occurrences of each word in the corpus.
         slots: int32, hash table of pieces, -1 where free.
         hashes: uint64 [pieces].
         longest: bytes of the longest piece.
@@ -127,7 +127,8 @@ def _write(data, offsets, counts, slots, hashes, longest, written):
     lengths = np.zeros(len(offsets) - 1, np.int32)
     uses = np.zeros(len(hashes), np.int64)
     for word in range(len(lengths)):
-        position, stop = int(offsets[word]), int(offsets[word + 1])
+        position = int(offsets[word])
+        stop = int(offsets[word + 1])
         value_before = FNV_OFFSET_BASIS
         count = 0
         while position < stop:
@@ -156,21 +157,21 @@ def prune_pieces(
 ) -> list[str]:
     """Remove the least used pieces until `size` are left, in their order.
 
-    Merging leaves pieces that only served to build longer ones: about one in twenty of 30,000 is
-    never used. Learning more pieces and removing the least used fills these entries.
+    Merging leaves pieces that were only needed to build longer ones: about one in twenty of 30,000
+    is never used. Learning more pieces and removing the least used fills these entries.
 
     Args:
         pieces: the vocabulary.
         words: string [words], normalized.
         counts: int64 [words].
         size: pieces to keep.
-        num_fixed: of the first pieces, which stay.
+        num_fixed: number of the first pieces, which stay.
     """
     while len(pieces) > size:
         surplus = len(pieces) - size
         step = max(surplus // 2, min(surplus, int(size * _SMALLEST_STEP) + 1))
         _, uses = write_words(pieces, words, counts)
-        # Among equally used ones the later goes: a stable sort of the reversed order.
+        # Of equally used pieces, later ones are removed first: a stable sort of the reversed order.
         by_use = np.argsort(uses[num_fixed:][::-1], kind="stable")[:step]
         stays = np.ones(len(pieces), np.bool_)
         stays[len(pieces) - 1 - by_use] = False

@@ -1,10 +1,10 @@
 """Savings of entries that are added to a vocabulary, in tokens of the corpus.
 
-An added entry costs a row of the embedding table and of the masked-LM head, and knows nothing
-until it is trained. It pays by shorter texts: an entry that the vocabulary so far writes with k
-pieces saves k - 1 tokens whenever a word is written with it. Removing entries that save little
-makes others be used more often, so half of these go at a time, those that save least, and savings
-are measured again until none is below the limit.
+An added entry costs a row of the embedding table and of the masked-LM head, and it has to be
+trained. Its gain is shorter texts: an entry that the vocabulary to extend writes with k pieces
+saves k - 1 tokens whenever a word is written with it. When an entry is removed, others are used
+more often. So only half of the entries that save too little are removed at a time, those that save
+least, and savings are measured again until none is below the limit.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ class EntrySaving:
     """The saving of an added entry.
 
     Attributes:
-        entry: the entry.
-        uses: how often the words of the corpus are written with it.
-        pieces_before: pieces that the vocabulary to extend writes it with; 0 if it cannot.
+        entry: its text.
+        uses: number of times that words of the corpus are written with it.
+        pieces_before: number of pieces with which the vocabulary to extend writes it; 0 if it
+            cannot.
     """
 
     entry: str
@@ -35,12 +36,12 @@ class EntrySaving:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the corpus that it saves."""
+        """Number of tokens of the corpus that the entry saves."""
         return self.uses * max(self.pieces_before - 1, 0)
 
     @property
     def is_needed(self) -> bool:
-        """Whether there are texts that cannot be written without it, however few."""
+        """Whether some text cannot be written without the entry."""
         return self.pieces_before == 0
 
 
@@ -52,7 +53,8 @@ class ExtendedVocabulary:
         pieces: its entries, those of the vocabulary to extend first.
         savings: of the added entries, the largest first.
         left_out: number of entries that save too little.
-        tokens_before, tokens: tokens of the corpus with the vocabulary to extend, and with this.
+        tokens_before, tokens: number of tokens of the corpus with the vocabulary to extend, and
+            with this one.
     """
 
     pieces: list[str]
@@ -73,13 +75,14 @@ def entries_that_pay(
     """Leave out added entries that save fewer tokens of the corpus than `min_saving`.
 
     Args:
-        pieces: the vocabulary, of which the first `num_base` are the one to extend.
+        pieces: entries of the vocabulary to extend, then the added ones.
         words: string [words], distinct.
         counts: int64 [words].
-        num_base: entries of the vocabulary to extend.
+        num_base: number of entries of the vocabulary to extend.
         min_saving: tokens that an entry must save; 0 keeps all.
     """
-    base, added = list(pieces[:num_base]), list(pieces[num_base:])
+    base = list(pieces[:num_base])
+    added = list(pieces[num_base:])
     known = set(base)
     before = {entry: pieces_of(entry, known) for entry in added}
     while True:
@@ -88,18 +91,20 @@ def entries_that_pay(
             EntrySaving(entry, int(used), before[entry])
             for entry, used in zip(added, uses[num_base:].tolist(), strict=True)
         ]
-        poor = [each for each in savings if not each.is_needed and each.tokens < min_saving]
+        optional = [saving for saving in savings if not saving.is_needed]
+        poor = [saving for saving in optional if saving.tokens < min_saving]
         if not poor:
             break
-        # Among equals the later ones go, which were less frequent when they were learned.
+        # Of equal ones, later ones are removed first: they were less frequent when they were
+        # learned.
         poor.reverse()
-        poorest = sorted(poor, key=lambda each: each.tokens)[: (len(poor) + 1) // 2]
-        leaving = {each.entry for each in poorest}
-        added = [entry for entry in added if entry not in leaving]
+        poorest = sorted(poor, key=lambda saving: saving.tokens)[: (len(poor) + 1) // 2]
+        removed = {saving.entry for saving in poorest}
+        added = [entry for entry in added if entry not in removed]
     lengths_before, _ = write_words(base, words, counts)
     return ExtendedVocabulary(
         pieces=[*base, *added],
-        savings=sorted(savings, key=lambda each: -each.tokens),
+        savings=sorted(savings, key=lambda saving: -saving.tokens),
         left_out=len(pieces) - num_base - len(added),
         tokens_before=_tokens(lengths_before, counts),
         tokens=_tokens(lengths, counts),
@@ -107,10 +112,20 @@ def entries_that_pay(
 
 
 def pieces_of(entry: str, known: set[str]) -> int:
-    """Return how many entries of a vocabulary write an entry, the longest first; 0 if none do."""
-    prefix = CONTINUATION if entry.startswith(CONTINUATION) and entry != CONTINUATION else ""
+    """Return the number of entries of a vocabulary that write an entry, the longest first.
+
+    Args:
+        entry: to write.
+        known: entries of the vocabulary.
+
+    Returns:
+        0 if they cannot write it.
+    """
+    continues = entry.startswith(CONTINUATION) and entry != CONTINUATION
+    prefix = CONTINUATION if continues else ""
     text = entry.removeprefix(prefix)
-    count = begin = 0
+    count = 0
+    begin = 0
     while begin < len(text):
         ends = range(len(text), begin, -1)
         end = next((end for end in ends if prefix + text[begin:end] in known), None)

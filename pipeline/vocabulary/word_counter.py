@@ -14,16 +14,18 @@ from pipeline.corpus.document_block import offsets_and_data
 from pipeline.corpus.raw_block import gather
 from pipeline.vocabulary.word_splitter import WordSplitter
 
+_FIRST_CAPACITY = 1 << 11  # words of a new table
+
 
 class _Table(NamedTuple):
     """An open-addressing hash table of words; all but `slots` are in the order of appearance.
 
     Attributes:
-        slots: int32, the word of each slot, -1 where free.
-        hashes: uint64.
-        bounds: int64, where words begin in the letters.
-        counts: int64.
-        letters: uint8.
+        slots: int32, the word of each slot, -1 for a free slot.
+        hashes: uint64 [capacity].
+        bounds: int64 [capacity + 1], where words begin in the letters.
+        counts: int64 [capacity].
+        letters: uint8, the words end to end.
     """
 
     slots: np.ndarray
@@ -40,11 +42,11 @@ class WordCounter:
         self._splitter = WordSplitter(lowercase=lowercase, max_word_length=max_word_length)
         self._size = 0
         self._table = _Table(
-            slots=np.full(1 << 12, -1, np.int32),
-            hashes=np.empty(1 << 11, np.uint64),
-            bounds=np.zeros((1 << 11) + 1, np.int64),
-            counts=np.empty(1 << 11, np.int64),
-            letters=np.empty(1 << 15, np.uint8),
+            slots=np.full(2 * _FIRST_CAPACITY, -1, np.int32),
+            hashes=np.empty(_FIRST_CAPACITY, np.uint64),
+            bounds=np.zeros(_FIRST_CAPACITY + 1, np.int64),
+            counts=np.empty(_FIRST_CAPACITY, np.int64),
+            letters=np.empty(16 * _FIRST_CAPACITY, np.uint8),
         )
 
     def __len__(self) -> int:
@@ -52,10 +54,11 @@ class WordCounter:
 
     @property
     def too_long(self) -> int:
-        """Return how many words were seen that were longer than `max_word_length`."""
+        """Return the number of words that were longer than `max_word_length`."""
         return self._splitter.too_long
 
     def count(self, sentences: pa.Array) -> None:
+        """Count the words of sentences, string [n]."""
         for letters, bounds in self._splitter.split(sentences):
             self._add(letters, bounds, np.ones(len(bounds) - 1, np.int64))
 
@@ -66,7 +69,8 @@ class WordCounter:
 
     def words(self) -> tuple[pa.Array, np.ndarray]:
         """Return the distinct words in the order of their appearance, and their counts (int64)."""
-        table, size = self._table, self._size
+        table = self._table
+        size = self._size
         words = gather(table.letters, table.bounds[:size], table.bounds[1 : size + 1])
         return words, table.counts[:size].copy()
 
@@ -78,7 +82,9 @@ class WordCounter:
                 self._grow(int(bounds[done + 1] - bounds[done]))
 
     def _grow(self, next_word: int) -> None:
-        table, size = self._table, self._size
+        """Double the arrays that are full; `next_word` is the size of the word that did not fit."""
+        table = self._table
+        size = self._size
         if size == len(table.hashes):
             table = table._replace(
                 slots=np.full(2 * len(table.slots), -1, np.int32),
@@ -94,6 +100,7 @@ class WordCounter:
 
 
 def _grown(array: np.ndarray, size: int) -> np.ndarray:
+    """Return a copy of an array with more elements, which are not set."""
     grown = np.empty(size, array.dtype)
     grown[: len(array)] = array
     return grown
@@ -101,6 +108,7 @@ def _grown(array: np.ndarray, size: int) -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _fill_slots(slots, hashes):
+    """Enter words into empty slots by their hashes."""
     mask = len(slots) - 1
     for word in range(len(hashes)):
         slot = np.int64(hashes[word] & np.uint64(mask))
@@ -113,13 +121,22 @@ def _fill_slots(slots, hashes):
 def _insert(new_letters, new_bounds, new_counts, new_word, table, size):
     """Count words until the end, or until the table is full.
 
+    Args:
+        new_letters: uint8, the words to count, end to end.
+        new_bounds: int64 [new words + 1], where they begin.
+        new_counts: int64 [new words], occurrences to add.
+        new_word: the first word to count.
+        table: changed in place.
+        size: number of distinct words in the table.
+
     Returns:
         The first word that is not counted, and the number of distinct words.
     """
     slots, hashes, bounds, counts, letters = table
     mask = len(slots) - 1
     while new_word < len(new_counts):
-        begin, end = new_bounds[new_word], new_bounds[new_word + 1]
+        begin = new_bounds[new_word]
+        end = new_bounds[new_word + 1]
         used = bounds[size]
         if size == len(hashes) or used + end - begin > len(letters):
             break

@@ -16,14 +16,13 @@ from bert_tf.data.text.normalizer import IDEOGRAPHS, PRIVATE_USE, changed_code_p
 from pipeline.corpus.characters import NUM_CODE_POINTS, code_point_table, decode
 from pipeline.corpus.document_block import offsets_and_data
 
-# What becomes of a code point: part of a word, a border between words, a word by itself,
-# something else first, or nothing.
-WORD = 0
-BORDER = 1
-ALONE = 2
-MAPPED = 3
-DROPPED = 4
-_OUTPUT_BYTES = 1 << 22
+# Actions for code points.
+WORD = 0  # part of a word
+BORDER = 1  # between words
+ALONE = 2  # a word by itself
+MAPPED = 3  # replaced by other code points, which have actions of their own
+DROPPED = 4  # left out
+_OUTPUT_BYTES = 1 << 22  # of words that are split at a time
 _MOST_MAPPED = 16  # bytes that one code point may become
 # Places in the kernel's state, int64 [6]: the sentence, the byte in it, bytes and words written,
 # characters of the present word, and words that were too long.
@@ -36,7 +35,7 @@ _TOO_LONG = 5
 
 
 class WordTables(NamedTuple):
-    """How a kernel splits UTF-8 into words, as `BasicTokenizer` of google-research/bert does.
+    """Tables by which a kernel splits UTF-8 into words, like BERT's `BasicTokenizer`.
 
     Attributes:
         actions: uint8 [NUM_CODE_POINTS], WORD, BORDER, ALONE, MAPPED or DROPPED.
@@ -45,7 +44,7 @@ class WordTables(NamedTuple):
         offsets: int32 [mappings + 1].
         mapped: uint8, UTF-8 of all mappings, whose code points are never MAPPED again.
         ascii_actions: uint8 [128], WORD, BORDER, ALONE or DROPPED.
-        ascii_letters: uint8 [128], what each ASCII character becomes.
+        ascii_letters: uint8 [128], the replacement of each ASCII character.
     """
 
     actions: np.ndarray
@@ -116,12 +115,13 @@ class WordSplitter:
         state[_POSITION] = offsets[0]
         while state[_SENTENCE] < len(sentences):
             _split(data, offsets, self._rules, self._max_word_length, letters, bounds, state)
-            words, written = int(state[_WORDS]), int(state[_WRITTEN])
+            words = int(state[_WORDS])
             yield letters, bounds[: words + 1]
-            begun = letters[bounds[words] : written].copy()  # a word that is not at its end yet
-            letters[: len(begun)] = begun
+            # The last word may not have ended yet: its beginning moves to the front.
+            beginning = letters[bounds[words] : int(state[_WRITTEN])].copy()
+            letters[: len(beginning)] = beginning
             state[_WORDS] = 0
-            state[_WRITTEN] = len(begun)
+            state[_WRITTEN] = len(beginning)
         self.too_long += int(state[_TOO_LONG])
 
 
@@ -136,7 +136,8 @@ def _split(data, offsets, rules, max_word_length, letters, bounds, state):
         max_word_length: characters; longer words are only counted.
         letters: uint8, set to the bytes of words.
         bounds: int64, set to where words begin and end in `letters`.
-        state: int64 [6], where to go on, indexed by `_SENTENCE` and those after it; updated.
+        state: int64 [6], the place to continue from, indexed by `_SENTENCE` and the constants after
+            it; updated.
     """
     actions, mapping_of, mapping_offsets, mapped, ascii_actions, ascii_letters = rules
     sentence, position, written, words, characters, too_long = state
@@ -145,7 +146,7 @@ def _split(data, offsets, rules, max_word_length, letters, bounds, state):
         stop = offsets[sentence + 1]
         while position < stop and written < full:
             byte = data[position]
-            if byte < 0x80:  # most of most text: worth a short way
+            if byte < 0x80:  # most characters of most texts, so they have a fast path
                 action = ascii_actions[byte]
                 if action == WORD:
                     if characters < max_word_length:
@@ -194,7 +195,15 @@ def _split(data, offsets, rules, max_word_length, letters, bounds, state):
 
 @numba.njit(cache=True, inline="always")
 def _end_word(max_word_length, bounds, progress):
-    """Close the word that is being written, or take it back if it is too long."""
+    """Close the word that is being written, or remove it if it is too long.
+
+    Args:
+        max_word_length, bounds: see `_split`.
+        progress: bytes and words written, characters of the current word, and words too long.
+
+    Returns:
+        `progress` after it.
+    """
     written, words, characters, too_long = progress
     if characters > max_word_length:
         too_long += 1
@@ -210,9 +219,9 @@ def _take(source, position, width, action, max_word_length, letters, bounds, pro
     """Write a code point as a part of the word or, after that word's end, as one by itself.
 
     Args:
-        source: uint8, where the code point is.
+        source: uint8, UTF-8 with the code point.
         position: its first byte.
-        width: how many bytes it has.
+        width: number of its bytes.
         action: WORD, ALONE or BORDER, which writes nothing.
         max_word_length, letters, bounds: see `_split`.
         progress: bytes and words written, characters of the current word, and words too long.
