@@ -28,18 +28,20 @@ _TOKENS, _STARTS, _ENDS, _VECTORS = TOKEN_COLUMNS
 
 
 def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
-    """Write a block's rows, as JSON objects, and their vectors, outputs of an `Embedder`.
+    """Write a block's rows as JSON objects, and their vectors, which an `Embedder` made.
 
     Args:
         scored: the rows and their vectors.
         plan: of the job.
     """
-    block, predicted = scored.block, scored.predicted
+    block = scored.block
+    predicted = scored.predicted
     assert isinstance(plan.engine, EmbedderSettings)
     rows = block.raw_rows  # JSON lines
     if block.cells is not None:
         rows = [json.dumps(cells, ensure_ascii=False) for cells in block.cells]
-    if partitions := plan.tables[block.reference.table].partitions:
+    partitions = plan.tables[block.reference.table].partitions
+    if partitions:
         rows = [_with_partitions(row, partitions) for row in rows]
     arrays = {ROW: pa.array(rows, pa.string())}
     if rows:
@@ -60,34 +62,38 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
 
 
 def _with_partitions(row: str, partitions: Mapping[str, str | None]) -> str:
-    """Add the partitions of a row's file to it, JSON; columns of its own win."""
+    """Add the partitions of a row's file to the row, a JSON object; its own columns stay."""
     values = json.loads(row)
     more = {name: value for name, value in partitions.items() if name not in values}
     if not more:
         return row
     written = json.dumps(more, ensure_ascii=False)
-    return f"{row[:-1].rstrip()}{', ' if values else ''}{written[1:]}"
+    separator = ", " if values else ""
+    return f"{row[:-1].rstrip()}{separator}{written[1:]}"
 
 
 def read_parts(plan: ScoringPlan, table: ScoredTable) -> Iterator[tuple[BlockFiles, pa.Table]]:
-    """Yield parts in order: `row` and, where there are rows, columns of vectors.
+    """Yield the parts of a table in order.
 
     Args:
         plan: of the job.
-        table: whose parts.
+        table: one of its tables.
 
     Yields:
-        Files of the block, and its table, in memory only while it is used.
+        Files of the block, and its Arrow table with the column `row` and, if there are rows,
+        columns of vectors; it is in memory only while it is used.
     """
     for files in block_files(table, read_summary(table, plan), plan):
-        # Local parts are mapped, so that only the pages in use are in memory.
-        part = files.part
-        is_remote = isinstance(files.part, RemotePath)
-        with pa.PythonFile(part.open("rb")) if is_remote else pa.memory_map(str(part)) as file:
+        if isinstance(files.part, RemotePath):
+            opened = pa.PythonFile(files.part.open("rb"))
+        else:  # mapped, so that only the pages in use are in memory
+            opened = pa.memory_map(str(files.part))
+        with opened as file:
             yield files, pa.ipc.open_file(file).read_all()
 
 
 def _vector_arrays(predicted: dict[str, np.ndarray]) -> dict[str, pa.Array]:
+    """Return the columns of vectors: one vector per text, or lists of tokens with a vector each."""
     if EMBEDDING in predicted:
         return {EMBEDDING: vector_array(predicted[EMBEDDING])}
     tokens, starts, ends, vectors = (predicted[name] for name in TOKEN_COLUMNS)
@@ -161,8 +167,9 @@ def _rows_of(
 ) -> Iterator[pa.Table]:
     """Yield each part's rows, with columns from the stored source or JSON, and their vectors."""
     summary = read_summary(table, plan)
-    is_parquet = table.source_format == "parquet"
-    again = [key for key in summary.keys if key in stored] if is_parquet else []
+    again: list[str] = []  # columns that are read from the source again
+    if table.source_format == "parquet":
+        again = [key for key in summary.keys if key in stored]
     written = [key for key in types if key not in stored]
     with contextlib.ExitStack() as stack:
         source = None
@@ -188,8 +195,10 @@ def _stored_fields(plan: ScoringPlan) -> dict[str, pa.Field]:
     others: set[str] = set()
     for table in plan.tables:
         summary = read_summary(table, plan)
-        if table.source_format != "parquet" or not summary.rows_in:
-            others.update(summary.keys if summary.rows_in else ())
+        if not summary.rows_in:
+            continue
+        if table.source_format != "parquet":
+            others.update(summary.keys)
             continue
         with contextlib.closing(SourceRows(table, plan)) as source:
             for field in source.schema:
@@ -235,7 +244,10 @@ def _write_json_lines(path: Path, plan: ScoringPlan, counts: ScoringCounts) -> N
 
 
 def _token_json(part: pa.Table) -> Iterator[str]:
-    tokens, starts, ends = (part[name].to_pylist() for name in (_TOKENS, _STARTS, _ENDS))
+    """Yield the keys of tokens, places and vectors of each row, as the end of a JSON object."""
+    tokens = part[_TOKENS].to_pylist()
+    starts = part[_STARTS].to_pylist()
+    ends = part[_ENDS].to_pylist()
     vectors = iter(_vectors_as_json(part[_VECTORS].combine_chunks().flatten()))
     for row, first, last in zip(tokens, starts, ends, strict=True):
         own = ", ".join(next(vectors) for _ in row)
@@ -246,7 +258,7 @@ def _token_json(part: pa.Table) -> Iterator[str]:
 
 
 def _vectors_as_json(vectors: pa.FixedSizeListArray) -> list[str]:
-    """Return the shortest decimals that give back each float32, a JSON list for each vector."""
+    """Write each vector as a JSON list of the shortest decimals that give the same float32."""
     # Arrow writes float32 in a compiled loop; Python's json would first widen it to float64.
     numbers = vectors.flatten().cast(pa.string()).to_pylist()
     size = vectors.type.list_size

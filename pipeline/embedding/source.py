@@ -1,4 +1,4 @@
-"""The model that vectors are made with, and how it makes them."""
+"""The model of vectors, with the settings by which it makes them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from pipeline.scoring.tables import ScoredTable
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorSource:
-    """A model that vectors are made with, and how it makes them.
+    """A model of vectors, with the settings by which it makes them.
 
     Attributes:
-        folder: all that decides the vectors: the model, and its recipe's files.
-        recipe: how its vectors are made.
-        settings: the same, for the engine.
+        folder: of the model and its recipe's files, on which the vectors depend.
+        directory: the model's config, weights and vocabulary.
+        recipe: pooling, prompts and lengths of the model, with the user's changes.
+        settings: the recipe and further choices of the user, for the engine.
         text_column: column of the texts.
     """
 
@@ -59,7 +60,7 @@ class VectorSource:
             tables: inputs and outputs.
             engine: makes the columns.
             fields: the columns.
-            vectors_per_row: more of them make smaller blocks.
+            vectors_per_row: number of vectors of a row; more of them make smaller blocks.
         """
         is_folder = bool(tables[0].name)
         return ScoringPlan(
@@ -87,7 +88,7 @@ def open_vector_source(
         model: run or model directory.
         config: settings of vectors.
         tokens: whether to make a vector per token.
-        prompt_name: None is the model's default, "" no prompt.
+        prompt_name: None for the model's default, "" for no prompt.
 
     Raises:
         UsageError: the model is unsuitable.
@@ -147,15 +148,14 @@ def _check_shape(model: str, directory: ModelDirectory, config: TextVectorsSecti
 
 
 def describe_settings(settings: EmbedderSettings) -> str:
-    """Say in one line how vectors are made."""
+    """Return the settings of vectors in one line."""
     layers = ", ".join(map(str, settings.layers))
+    source = f"{settings.layer_combination} of layers {layers}"
     if len(settings.layers) == 1:
-        read = f"layer {layers}"
-    else:
-        read = f"{settings.layer_combination} of layers {layers}"
+        source = f"layer {layers}"
     parts = [
         "one per token" if settings.tokens else f"{settings.pooling} of the tokens",
-        read,
+        source,
         "normalized" if settings.normalize else "not normalized",
         f"at most {settings.max_seq_length} tokens",
     ]

@@ -1,8 +1,8 @@
 """The engine that summarizes documents: sentences, their vectors, the choice among them.
 
-Extractive: a summary has sentences of the document, word for word. Which ones is decided by maximal
-marginal relevance (`select_sentences`): each should be near to the document as a whole, and far
-from the sentences chosen before it.
+Summaries are extractive: they have sentences of the document, word for word. Sentences are chosen
+by maximal marginal relevance (`select_sentences`): each should be near to the document as a whole,
+and far from the sentences chosen before.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _SPACE = ord(" ")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentSentences:
-    """Where the sentences of documents are.
+    """The places of the sentences of documents.
 
     Attributes:
         starts, ends: int64 [sentences], characters (code points) of their document, ends exclusive.
-        counts: int64 [documents], sentences of each.
+        counts: int64 [documents], number of sentences of each.
     """
 
     starts: np.ndarray
@@ -49,7 +49,7 @@ class DocumentSentences:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _CleanText:
-    """Documents without what does not matter to sentences, and where each character came from.
+    """Documents without control characters and repeated blanks, with the place of each character.
 
     Attributes:
         data: uint8, UTF-8; each line followed by a space.
@@ -65,10 +65,11 @@ class _CleanText:
 
 
 def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> DocumentSentences:
-    """Split documents into sentences as corpora are; without a splitter, each line is a sentence.
+    """Split documents into sentences, like a corpus; without a splitter, each line is a sentence.
 
     A line end is the end of a paragraph, unless the document is hard-wrapped (see
-    `paragraph_bounds`); an empty line always is. Collapses white space and control characters.
+    `paragraph_bounds`); an empty line always is one. Blanks and control characters are collapsed
+    first.
 
     Args:
         texts: documents.
@@ -85,7 +86,7 @@ def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> D
     if splitter is not None:
         starts, stops, counts = splitter(clean.data, starts, stops)
         documents = np.repeat(documents, counts)
-    # The splitter counts bytes; the output counts characters of the document as it was given.
+    # The splitter counts bytes of the clean text; the output counts characters of the document.
     first = clean.characters[np.searchsorted(clean.byte_starts, starts)]
     last = clean.characters[np.searchsorted(clean.byte_starts, stops) - 1]
     return DocumentSentences(
@@ -96,7 +97,7 @@ def find_sentences(texts: Sequence[str], splitter: SentenceSplitter | None) -> D
 
 
 def _cleaned(texts: Sequence[str]) -> _CleanText:
-    """Collapse white space, and keep where each character was."""
+    """Collapse blanks, and note the place of each character."""
     whole = "".join(f"{text}\n" for text in texts)
     codes = np.frombuffer(whole.encode("utf-32-le"), "<u4")
     kinds = cleaning_table()[codes]
@@ -112,14 +113,16 @@ def _cleaned(texts: Sequence[str]) -> _CleanText:
     runs = np.flatnonzero(begins_run)
     run_of = np.cumsum(begins_run) - 1
     ends = np.bincount(run_of[is_end], minlength=len(runs))
-    # One blank of a run stays, and a second one as an empty line; none where the text begins.
+    # One blank of a run stays, and a second one as an empty line; none at the beginning of the
+    # text.
     is_kept = ~is_blank
     ends_line = np.zeros(len(codes), bool)
     is_inner = runs > 0
     is_kept[runs[is_inner]] = True
     ends_line[runs[is_inner & (ends > 0)]] = True
     empty_lines = runs[is_inner & (ends > 1)] + 1
-    is_kept[empty_lines] = ends_line[empty_lines] = True
+    is_kept[empty_lines] = True
+    ends_line[empty_lines] = True
 
     kept = np.where(is_blank, np.uint32(_SPACE), codes)[is_kept].astype("<u4")
     # Bytes of each character in UTF-8.
@@ -139,13 +142,13 @@ def select_sentences(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose sentences one at a time by MMR (Carbonell and Goldstein 1998).
 
-    Each has the highest `lambda * cos(s, document) - (1 - lambda) * max cos(s, chosen)`; ties are
-    broken by the place, where scores are equal to 6 decimals. The document is the mean of its
+    Each has the highest `lambda * cos(s, document) - (1 - lambda) * max cos(s, chosen)`. Scores are
+    compared to 6 decimals, and ties are broken by the place. The document is the mean of its
     sentences' unit vectors, so that all of a long text counts.
 
     Args:
         vectors: float [sentences, hidden], at least one.
-        count: how many to choose.
+        count: number of sentences to choose.
         mmr_lambda: 1 for only relevance, lower for less redundancy.
 
     Returns:
@@ -170,18 +173,19 @@ def select_sentences(
 SUMMARY = "summary"
 SENTENCES = "summary_sentences"
 FIELDS = (PredictionField(SUMMARY, "text"), PredictionField(SENTENCES, "json"))
-_DIGITS = 6  # two sentences are equally similar to their mean, except for rounding
+# Decimals of scores, without the noise of rounding: two sentences are equally near to their mean.
+_DIGITS = 6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SummarizerSettings:
-    """An `EngineLoader`; jobs of different `name` make different summaries.
+    """An `EngineLoader`; settings with different `name` make different summaries.
 
     Attributes:
-        embedder: which vectors of sentences.
+        embedder: makes vectors of sentences.
         sentence_splitter, sentence_language: see `make_splitter`.
-        sentences: of a summary, at most; None where `ratio` decides.
-        ratio: of a document's sentences, rounded up; else None.
+        sentences: of a summary, at most; None if `ratio` decides.
+        ratio: of a document's sentences, rounded up; None if `sentences` decides.
         mmr_lambda: see `select_sentences`.
     """
 
@@ -206,7 +210,7 @@ class SummarizerSettings:
         return Summarizer(embedder, self)
 
     def count(self, sentences: int) -> int:
-        """Return how many of a document's sentences its summary has."""
+        """Return the number of sentences in the summary of a document of so many sentences."""
         if self.ratio is None:
             assert self.sentences is not None
             return min(self.sentences, sentences)
@@ -234,17 +238,14 @@ class Summarizer:
 
         `summary` has the chosen sentences in their order, with single spaces. `summary_sentences`
         is JSON: `start` and `end` (characters) of each, the `text` there, `score` (cosine with the
-        document) and `rank` of choice. `lost_tokens`, int32, were cut off sentences.
+        document) and `rank` of choice. `lost_tokens`, int32, is the number of tokens that were cut
+        off sentences.
         """
         texts = columns["text"]
         spans = find_sentences(texts, self._splitter)
         owners = np.repeat(np.arange(len(texts)), spans.counts).tolist()
-        sentences = [
-            texts[owner][start:end]
-            for owner, start, end in zip(
-                owners, spans.starts.tolist(), spans.ends.tolist(), strict=True
-            )
-        ]
+        places = zip(owners, spans.starts.tolist(), spans.ends.tolist(), strict=True)
+        sentences = [texts[owner][start:end] for owner, start, end in places]
         outputs = self._embedder.predict(
             {"text": [" ".join(sentence.split()) for sentence in sentences]},
             batch_tokens=batch_tokens,
@@ -252,7 +253,8 @@ class Summarizer:
         )
         lost = np.maximum(outputs[TEXT_TOKENS] - self._settings.embedder.max_seq_length, 0)
         bounds = offsets_of(spans.counts).tolist()
-        summaries, details = np.empty(len(texts), object), np.empty(len(texts), object)
+        summaries = np.empty(len(texts), object)
+        details = np.empty(len(texts), object)
         for row, (begin, end) in enumerate(itertools.pairwise(bounds)):
             chosen = self._chosen(outputs[EMBEDDING][begin:end])
             entries = [
@@ -265,7 +267,8 @@ class Summarizer:
                 }
                 for number, score, rank in chosen
             ]
-            summaries[row] = " ".join(" ".join(str(each["text"]).split()) for each in entries)
+            words = [word for entry in entries for word in str(entry["text"]).split()]
+            summaries[row] = " ".join(words)
             details[row] = json.dumps(entries, ensure_ascii=False)
         if on_rows is not None:
             on_rows(len(texts))

@@ -1,4 +1,4 @@
-"""Reads vectors from outputs of `embed`, or from files of the same shape."""
+"""Reads vectors from outputs of `embed`, or from other files of the same form."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class TextVectors:
 
     Attributes:
         vectors: float32 [texts, dimensions].
-        texts: None where the file has none.
-        made_with: model and settings; None where the file has no manifest that states them.
+        texts: string [texts]; None if the file has none.
+        made_with: model and settings; None if the file has no manifest that names them.
         prompt: put before each text; None if not known.
     """
 
@@ -84,7 +84,8 @@ def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
         raise InputError(f"{path}: holds no vectors")
     if not np.isfinite(vectors).all():
         raise InputError(f"{path}: holds vectors that are not numbers; make the file again")
-    made_with = prompt = None
+    made_with: dict[str, Any] | None = None
+    prompt: str | None = None
     models = [item["sha256"] for item in manifest.get("inputs", []) if item.get("key") == "model"]
     if manifest.get("command") == "embed" and len(models) == 1:
         settings = {key: value for key, value in manifest["embedding"].items() if key != "tokens"}
@@ -98,11 +99,12 @@ def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
 
 def check_comparable(queries: TextVectors, corpus: TextVectors) -> None:
     """Raise UsageError for vectors of other dimensions, models or settings."""
-    sizes = queries.vectors.shape[1], corpus.vectors.shape[1]
-    if sizes[0] != sizes[1]:
+    size = queries.vectors.shape[1]
+    other_size = corpus.vectors.shape[1]
+    if size != other_size:
         raise UsageError(
-            f"{queries.source}: has vectors of {quantity(sizes[0], 'dimension')}, {corpus.source} "
-            f"of {sizes[1]}; make both with one model"
+            f"{queries.source}: has vectors of {quantity(size, 'dimension')}, {corpus.source} "
+            f"of {other_size}; make both with one model"
         )
     if queries.made_with is None or corpus.made_with is None:
         return
@@ -118,7 +120,7 @@ def _read_npy(path: str) -> np.ndarray:
     try:
         with _opened(path) as file, warnings.catch_warnings(action="ignore"):
             array = np.load(file, allow_pickle=False)
-    except Exception as error:  # of a damaged header also those of Python's tokenizer and parser
+    except Exception as error:  # damaged headers also raise errors of Python's tokenizer and parser
         raise _unreadable(path, error) from None
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind != "f":
         raise InputError(f"{path}: expected an array of floating point [rows, dimensions]")
@@ -131,10 +133,12 @@ def _read_parquet(path: str, text_column: str | None) -> tuple[np.ndarray, pa.Ch
             names = pq.read_schema(file).names
         if text_column is not None and text_column not in names:
             raise UsageError(f"{path}: no column {text_column!r}; it has {', '.join(names)}")
-        text = text_column or ("text" if "text" in names else None)
+        if text_column is None and "text" in names:
+            text_column = "text"
+        columns = [EMBEDDING] if text_column is None else [EMBEDDING, text_column]
         with _opened(path) as file:
-            table = pq.read_table(file, columns=[EMBEDDING, *([text] if text else [])])
-        texts = None if text is None else table[text].cast(pa.string())
+            table = pq.read_table(file, columns=columns)
+        texts = None if text_column is None else table[text_column].cast(pa.string())
     except DAMAGE as error:
         raise _unreadable(path, error) from None
     column = table[EMBEDDING]

@@ -1,4 +1,4 @@
-"""How the work is partitioned, which follows from only the input's size and the config."""
+"""The partition of the work, which follows only from the input's size and the config."""
 
 from __future__ import annotations
 
@@ -15,27 +15,33 @@ from pipeline.corpus.readers.formats import TEXT_PER_STORED_BYTE
 # More buckets than this make the blobs of a block tiny, so documents are partitioned on two levels.
 MAX_BUCKETS = 256
 _MAX_POOLS = 4 * MAX_BUCKETS**2
-# More runs than this, one for each pool in each shard, are gathered in groups of shards first.
+# A run has the records of a pool for a shard. More runs than this are first made for groups of
+# shards.
 _MOST_RUNS = 2**23
 
-# The passes over a pool are divided, so that few pools are still the work of many workers: into no
-# more tasks than pay for reading the pool again, and so that a task's pairs fit into memory.
-_TASKS = 16
-_LEAST_TEXT_OF_TASK = 64e6
+# The passes over a pool are divided into tasks, so that few pools are the work of many workers.
+# Each task reads the pool again, so it has a minimum of text; its pairs have to fit into memory, so
+# it has a maximum of passes.
+_TASKS = 16  # of all pools together, at least, if there is enough text
+_LEAST_TEXT_OF_TASK = 64e6  # bytes
 _MOST_PASSES_OF_TASK = 10
 
 _SHARD_BYTES = 64e6
+# Estimates of the bytes of all records.
 _BYTES_PER_TOKEN = 4.4  # English text and an English vocabulary of 30,000 entries
+_UNFILLED = 1.2  # examples for each that would be needed if all were full
+_SPECIAL_TOKENS = 3  # of an example: [CLS] and two [SEP]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExamplesPlan:
-    """How the work is partitioned.
+    """Numbers of partitions of the work.
 
     Attributes:
-        pools: partitions of the documents that examples are made from.
+        pools: partitions of the documents.
         train_shards, eval_shards: files of records.
-        parts: tasks that the passes over each pool are divided into; records do not depend on it.
+        parts: tasks into which the passes over each pool are divided; records do not depend on
+            them.
     """
 
     pools: int
@@ -59,9 +65,9 @@ class ExamplesPlan:
 
     @property
     def shards_of_run(self) -> int:
-        """Return how many shards' records leave a pool together.
+        """Return the number of shards whose records are one run of a pool.
 
-        About the square root of the shards where both are many.
+        It is 1, or about the square root of the shards if there are too many runs.
         """
         shards = self.train_shards + self.eval_shards
         if self.pools * self.parts * shards <= _MOST_RUNS:
@@ -69,6 +75,7 @@ class ExamplesPlan:
         return _power_of_two_not_below(math.sqrt(shards))
 
     def passes_of_part(self, part: int, passes: int) -> range:
+        """Return the passes over a pool that a part makes, of all `passes`."""
         return range(part * passes // self.parts, (part + 1) * passes // self.parts)
 
     def shards(self, split: str) -> int:
@@ -87,9 +94,10 @@ def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPl
     """
     text_bytes = sum(file.bytes * TEXT_PER_STORED_BYTE[compression_of(file.path)] for file in files)
     pools = 2 ** round(math.log2(max(text_bytes / (config.pool_megabytes * 1e6), 1.0)))
-    train_shards = config.num_shards or _power_of_two_not_below(
-        expected_record_bytes(config, text_bytes) / _SHARD_BYTES
-    )
+    train_shards = config.num_shards
+    if not train_shards:
+        record_bytes = expected_record_bytes(config, text_bytes)
+        train_shards = _power_of_two_not_below(record_bytes / _SHARD_BYTES)
     eval_shards = 0
     if config.eval_fraction > 0:
         eval_shards = _power_of_two_not_below(
@@ -105,9 +113,9 @@ def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPl
 
 
 def _parts(passes: int, pools: int, text_bytes: float) -> int:
-    to_spread = min(
-        math.ceil(_TASKS / pools), int(text_bytes / pools * passes / _LEAST_TEXT_OF_TASK)
-    )
+    """Return the number of parts of a pool: enough to spread the work, and to fit into memory."""
+    text_of_pool = text_bytes / pools * passes
+    to_spread = min(math.ceil(_TASKS / pools), int(text_of_pool / _LEAST_TEXT_OF_TASK))
     to_fit = math.ceil(passes / _MOST_PASSES_OF_TASK)
     return min(passes, max(to_spread, to_fit))
 
@@ -115,7 +123,8 @@ def _parts(passes: int, pools: int, text_bytes: float) -> int:
 def expected_record_bytes(config: PreprocessConfig, text_bytes: float) -> float:
     """Estimate the bytes of all records of a text, to choose the number of shards."""
     tokens = text_bytes / _BYTES_PER_TOKEN
-    examples = 1.2 * config.passes * tokens / (config.max_seq_length - 3)
+    examples = _UNFILLED * config.passes * tokens / (config.max_seq_length - _SPECIAL_TOKENS)
+    # A fixed part, then bytes of each position and of each target.
     record_bytes = 250 + 4 * config.max_seq_length + 8 * config.max_predictions_per_seq
     if config.masking == "dynamic":
         record_bytes = 100 + 3 * config.max_seq_length

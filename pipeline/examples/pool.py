@@ -1,9 +1,9 @@
 """Make runs of records from a pool of documents; every choice follows from the documents.
 
 A pool is a part of the corpus, chosen by a hash of each document's text, that fits into memory.
-Documents are sorted by their hashes, and each draws its random numbers from a key of its own (seed,
-hash, number among equals). So the records of a corpus are the same for any files, blocks, workers
-and order its documents came in.
+Documents are sorted by their hashes, and each draws its random numbers from its own key (seed,
+hash, number among equals). So the records of a corpus do not depend on its files, blocks, workers
+or the order of its documents.
 
 Segments are made as in google-research/bert's `create_pretraining_data.py`, see
 `bert_tf.data.examples.segments`, masks as in `bert_tf.data.examples.masking`.
@@ -45,7 +45,7 @@ from pipeline.examples.tokenized import TokenizedDocuments
 
 # A corpus of one pool with at least this many texts gives one to evaluation, if chance gives none.
 _TEXTS_THAT_SPARE_ONE = 10
-_BATCH_ROWS = 2048
+_BATCH_ROWS = 2048  # records that are encoded at a time
 # A run is one element of a shuffle on a cluster: 30 MB at 128 tokens, 95 MB at 512.
 _MAX_RECORDS_PER_RUN = 16 * _BATCH_ROWS
 _SWAP_PROB = 0.5
@@ -55,14 +55,14 @@ NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
 
 @dataclasses.dataclass(frozen=True)
 class Pool:
-    """Documents in the order of (split, hash), training first, with all that choices depend on.
+    """Documents in the order of (split, hash), training first, with their keys and neighbors.
 
     Attributes:
         documents: equal ones are adjacent.
         keys: uint64 [documents], from the seed, the text's hash and the number among equals.
-        choices: where random second segments come from: documents of the same split, never an equal
-            one. An evaluation document without company may take training documents.
-        num_train: documents before this one are for training, the rest for evaluation.
+        choices: sources of random second segments: documents of the same split, never an equal one.
+            If all evaluation documents are equal, they take training documents.
+        num_train: number of documents for training; the rest are for evaluation.
     """
 
     documents: FlatDocuments
@@ -79,8 +79,8 @@ def sort_pool(
     Args:
         tokenized: the documents.
         seed: of the job.
-        eval_fraction: of the documents.
-        is_only_pool: whether the corpus has no other; then one text is spared for evaluation, if
+        eval_fraction: of the documents, for evaluation.
+        is_only_pool: whether the corpus has no other pool; then one text is given to evaluation, if
             chance gives none.
     """
     is_eval = _choose_eval(tokenized.hashes, seed, eval_fraction, is_only_pool)
@@ -94,9 +94,11 @@ def sort_pool(
     keys = combine_keys(keys, (numbers - own_low).astype(np.uint64))
     in_eval = numbers >= num_train
     low = np.where(in_eval, num_train, 0)
-    low[in_eval & (own_high - own_low == num_documents - num_train)] = 0
     high = np.where(in_eval, num_documents, num_train)
-    return Pool(ordered.documents, keys, RandomNextChoices(low, high, own_low, own_high), num_train)
+    are_all_equal = own_high - own_low == num_documents - num_train
+    low[in_eval & are_all_equal] = 0  # no other evaluation document: take training documents
+    choices = RandomNextChoices(low, high, own_low, own_high)
+    return Pool(ordered.documents, keys, choices, num_train)
 
 
 def _choose_eval(
@@ -127,7 +129,7 @@ class ExampleMaker:
     Args:
         config: of `preprocess`.
         vocab: tokens in the order of their ids.
-        token_counts: int64 [vocabulary], needed where random tokens are drawn by them.
+        token_counts: int64 [vocabulary], needed if random tokens are drawn by frequency.
     """
 
     def __init__(
@@ -142,10 +144,9 @@ class ExampleMaker:
         )
         self._train_rules: MaskingRules | None = None
         if config.masking != "dynamic":
-            self._train_rules = make_rules(
-                **masking_settings(config),
-                token_counts=token_counts if config.random_tokens == "unigram" else None,
-            )
+            if config.random_tokens != "unigram":
+                token_counts = None
+            self._train_rules = make_rules(**masking_settings(config), token_counts=token_counts)
         self._eval_rules = make_rules(masked_lm_prob=EVAL_MASKED_LM_PROB)
         self._row_format = RowFormat(
             max_seq_length=config.max_seq_length,
@@ -168,7 +169,7 @@ class ExampleMaker:
         Args:
             pool: the documents.
             train_shards, eval_shards: numbers of shards.
-            shards_of_run: shards whose records leave the pool together.
+            shards_of_run: number of shards whose records are one run.
             passes: over the documents; None for all.
 
         Returns:
@@ -176,7 +177,7 @@ class ExampleMaker:
             and counts by name, complete once the runs have been read.
         """
         sentences_cut = 0
-        if self._config.pair_task != "none":  # whose rows take parts of sentences
+        if self._config.pair_task != "none":  # otherwise rows take parts of sentences anyway
             documents, sentences_cut = cut_long_sentences(
                 pool.documents,
                 self._eval_rules.begins_word,
@@ -235,7 +236,14 @@ class ExampleMaker:
         tokens: np.ndarray,
         made: list[tuple[np.ndarray, int]],
     ) -> None:
-        """Add counts of documents, and of their tokens that are in an example of any pass."""
+        """Add counts of documents, and of their tokens that are in an example of any pass.
+
+        Args:
+            counts: changed in place.
+            pool: the documents.
+            tokens: int32, of `_segments`.
+            made: pairs of the first passes, of `_segments`; later passes are made here.
+        """
         single = np.count_nonzero(np.diff(pool.documents.document_offsets) == 1)
         counts["documents_of_one_sentence"] = int(single)
         counts["documents/train"] = pool.num_train
@@ -247,7 +255,7 @@ class ExampleMaker:
         for number in range(len(made), self._config.passes):
             if is_reached.all():
                 break
-            ((pairs, _),) = self._segments(pool, range(number, number + 1))[1]
+            _, ((pairs, _),) = self._segments(pool, range(number, number + 1))
             mark_segments(pairs, is_reached)
         counts["tokens_reached"] = int(np.count_nonzero(is_reached)) - separators
 
@@ -271,16 +279,20 @@ class ExampleMaker:
             ]
             tokens = separate_documents(pool.documents, self._row_format.sep_id)
             return tokens, [(pairs, 0) for pairs in sequences]
-        is_order_task = config.pair_task == "sop"
+        choices = pool.choices
+        swap_prob = 0.0
+        if config.pair_task == "sop":
+            choices = no_other_document(len(pool.documents))
+            swap_prob = _SWAP_PROB
         made = [
             segment_pairs(
                 pool.documents,
                 keys,
-                no_other_document(len(pool.documents)) if is_order_task else pool.choices,
+                choices,
                 max_seq_length=config.max_seq_length,
                 short_seq_prob=config.short_seq_prob,
                 random_next_prob=config.random_next_prob,
-                swap_prob=_SWAP_PROB if is_order_task else 0.0,
+                swap_prob=swap_prob,
             )
             for keys in keys_of_pass.values()
         ]
@@ -289,7 +301,14 @@ class ExampleMaker:
     def _encode(
         self, split: str, tokens: np.ndarray, pairs: np.ndarray, counts: Counter[str]
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield framed records of pairs and their offsets in batches, and count masked tokens."""
+        """Yield framed records of pairs and their offsets in batches, and count masked tokens.
+
+        Args:
+            split: "train" or "eval", whose rules mask the tokens.
+            tokens: int32, of `_segments`.
+            pairs: the examples.
+            counts: of masked tokens, changed while records are made.
+        """
         rules = self._train_rules if split == "train" else self._eval_rules
 
         def encode_from(start: int) -> tuple[tuple[np.ndarray, np.ndarray], int]:

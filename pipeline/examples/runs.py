@@ -1,9 +1,9 @@
-"""Runs, the sorted records that one pool gives to one shard, and their merging into it.
+"""Runs, the sorted records that one pool gives to one shard, and their merging into shards.
 
 This is an external merge sort. Each pool sorts its records of a shard by rank; the shard is the
-merge of its runs, some 16 MB at a time, so that neither a pool nor a shard has to fit into memory
-as a whole. A run is stored as one blob: framed records, sizes (uint32), ranks (uint64), shards
-(uint32, only of a group), and the number of records (uint64), which is read first.
+merge of its runs, some 16 MB at a time, so that the records of a shard need not fit into memory.
+A run is stored as one blob: framed records, sizes (uint32), ranks (uint64), shards (uint32, only in
+runs of a group), and the number of records (uint64), which is read first.
 """
 
 from __future__ import annotations
@@ -25,8 +25,13 @@ from bert_tf.base.files import replacing_file
 from bert_tf.base.kernels import take_ranges
 from pipeline.beam.blobs import BlobReference, BlobStore
 
-_CHUNK_BYTES = 16_000_000
-_SMALL_RUN_BYTES = 4_000_000  # read at once where every range costs a request
+_CHUNK_BYTES = 16_000_000  # of records that are merged at a time
+_SMALL_RUN_BYTES = 4_000_000  # read at once from remote storage, where every range costs a request
+# Bytes of a record's entries in the parts of a run.
+_SIZE_BYTES = 4
+_RANK_BYTES = 8
+_SHARD_BYTES = 4
+_NUMBER_BYTES = 8  # of the number of records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,9 +42,9 @@ class Run:
         split: "train" or "eval".
         shard: number of the shard, or the first of a group.
         ranks: uint64 [records], rising: the order of records in the shard.
-        records: batches of framed records and the offsets of each, as `frame_examples` makes them.
-        shards: of a run for a group of shards, int64 [records], not falling; `ranks` rise within
-            each.
+        records: batches of framed records and their offsets, see `encode_records`.
+        shards: int64 [records], rising, in a run for a group of shards, where `ranks` rise within
+            each shard; else None.
     """
 
     split: str
@@ -49,7 +54,7 @@ class Run:
     shards: np.ndarray | None = None
 
     def parts(self) -> Iterator[memoryview]:
-        """Yield the parts of one blob: records, their sizes, ranks, shards if several, number."""
+        """Yield the parts of one blob, see the module."""
         sizes = []
         for data, offsets in self.records:
             sizes.append(np.diff(offsets).astype(np.uint32))
@@ -65,15 +70,18 @@ class _StoredRun:
     """A stored run, read in order by ranges; `offsets` are int64 [records + 1]."""
 
     def __init__(self, store: BlobStore, reference: BlobReference):
-        self._store, self._reference = store, reference
+        self._store = store
+        self._reference = reference
         is_small = reference.length <= _SMALL_RUN_BYTES
         self._whole = store.read(reference) if store.is_remote and is_small else None
-        number = self._read(reference.length - 8, 8)
+        index_end = reference.length - _NUMBER_BYTES
+        number = self._read(index_end, _NUMBER_BYTES)
         count = int(np.frombuffer(number, np.uint64)[0])
-        index = self._read(reference.length - 8 - 12 * count, 12 * count)
+        index_bytes = (_SIZE_BYTES + _RANK_BYTES) * count
+        index = self._read(index_end - index_bytes, index_bytes)
         self._tail = index + number
         self._crc32c = 0
-        self.ranks = np.frombuffer(index, np.uint64, count, 4 * count)
+        self.ranks = np.frombuffer(index, np.uint64, count, _SIZE_BYTES * count)
         self.offsets = offsets_of(np.frombuffer(index, np.uint32, count))
 
     def read(self, begin: int, end: int) -> np.ndarray:
@@ -88,11 +96,11 @@ class _StoredRun:
         return self._store.read(self._reference, start, length)
 
     def check(self) -> None:
-        """Raise RunnerFailed, once all is read, if it is not what was stored."""
+        """Raise RunnerFailed, once all is read, if it differs from the bytes that were written."""
         if google_crc32c.extend(self._crc32c, self._tail) != self._reference.crc32c:
             raise RunnerFailed(
-                f"{self._reference.name}: is not what was written; the storage of the output is "
-                "damaged or has changed while the job ran; run the same command again"
+                f"{self._reference.name}: differs from the bytes that were written; the storage of "
+                "the output is damaged or has changed while the job ran; run the same command again"
             )
 
 
@@ -107,7 +115,7 @@ def merge_runs(store: BlobStore, references: list[BlobReference]) -> Iterator[np
         references: of the runs.
 
     Raises:
-        RunnerFailed: a run is not what was stored.
+        RunnerFailed: a run differs from the bytes that were written.
     """
     runs = [_StoredRun(store, reference) for reference in references]
     if not runs:
@@ -146,7 +154,8 @@ def _gather_records(runs: list[_StoredRun], taken: np.ndarray, members: np.ndarr
     starts = np.empty(len(members), np.int64)
     sizes = np.empty(len(members), np.int64)
     by_run = np.argsort(members, kind="stable")
-    at = filled = 0
+    at = 0  # bytes of `data` that are set
+    filled = 0  # records
     for run, offsets, count in zip(runs, ranges, counts, strict=True):
         if not count:
             continue
@@ -202,22 +211,10 @@ def split_group_runs(split: str, blobs: list[bytes]) -> Iterator[Run]:
 
     Args:
         split: "train" or "eval".
-        blobs: whole, as of `Run.parts`.
+        blobs: whole, joined from `Run.parts`.
     """
-    counts = [int(np.frombuffer(blob[-8:], np.uint64)[0]) for blob in blobs]
-    indexes = [len(blob) - 8 - 16 * count for blob, count in zip(blobs, counts, strict=True)]
-    sizes, ranks, shards = (
-        np.concatenate(
-            [
-                np.frombuffer(blob, dtype, count, index + before * count)
-                for blob, count, index in zip(blobs, counts, indexes, strict=True)
-            ]
-        )
-        for dtype, before in ((np.uint32, 0), (np.uint64, 4), (np.uint32, 12))
-    )
-    data = np.concatenate(
-        [np.frombuffer(blob, np.uint8, index) for blob, index in zip(blobs, indexes, strict=True)]
-    )
+    parts_of_blobs = [_parts_of_group_run(blob) for blob in blobs]
+    data, sizes, ranks, shards = map(np.concatenate, zip(*parts_of_blobs, strict=True))
     starts = offsets_of(sizes)[:-1]
     order = np.lexsort((ranks, shards))
     numbers, firsts = np.unique(shards[order], return_index=True)
@@ -226,3 +223,22 @@ def split_group_runs(split: str, blobs: list[bytes]) -> Iterator[Run]:
         lengths = sizes[members].astype(np.int64)
         records = take_ranges(data, starts[members], lengths)
         yield Run(split, int(number), ranks[members], [(records, offsets_of(lengths))])
+
+
+def _parts_of_group_run(blob: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the parts of a run for a group of shards.
+
+    Returns:
+        The records, uint8; their sizes, uint32; ranks, uint64; and shards, uint32 [records].
+    """
+    index_end = len(blob) - _NUMBER_BYTES
+    count = int(np.frombuffer(blob, np.uint64, 1, index_end)[0])
+    sizes_at = index_end - (_SIZE_BYTES + _RANK_BYTES + _SHARD_BYTES) * count
+    ranks_at = sizes_at + _SIZE_BYTES * count
+    shards_at = ranks_at + _RANK_BYTES * count
+    return (
+        np.frombuffer(blob, np.uint8, sizes_at),
+        np.frombuffer(blob, np.uint32, count, sizes_at),
+        np.frombuffer(blob, np.uint64, count, ranks_at),
+        np.frombuffer(blob, np.uint32, count, shards_at),
+    )

@@ -39,7 +39,7 @@ from pipeline.examples.tokenized import (
     tokenize_block,
 )
 
-# The kinds of work, besides that on blocks, that an interrupted run may have finished.
+# Kinds of work, besides that on blocks, that an interrupted run may have finished.
 BUCKET = "bucket"
 POOL = "pool"
 GROUP = "group"
@@ -48,8 +48,8 @@ TOKEN_COUNTS = "token counts"
 FACTS = "facts"
 COUNTS = "counts"
 NO_TOKENS = "no tokens"
-_DOCUMENT_BYTES = 64_000_000
-_RUN_BYTES = 128_000_000
+_DOCUMENT_BYTES = 64_000_000  # of documents that are partitioned at a time
+_RUN_BYTES = 128_000_000  # of runs that are split at a time
 
 Output: TypeAlias = beam.pvalue.TaggedOutput
 
@@ -61,7 +61,7 @@ class ExamplesJob:
     Attributes:
         vocab: tokens in the order of their ids.
         plan: pools and shards.
-        store: where bulky data lie on their way.
+        store: of the data between steps.
         output: absolute path of the folder of the shards, shared by all workers.
         work: shared folder for `read_example_counts`.
     """
@@ -75,7 +75,7 @@ class ExamplesJob:
 
     @property
     def counts_tokens(self) -> bool:
-        """Return whether tokens are counted, which weights random ones here or in training."""
+        """Return whether tokens are counted, for drawing random ones here or in training."""
         return self.config.random_tokens == "unigram" or self.config.masking == "dynamic"
 
     def shard_names(self, split: str) -> list[str]:
@@ -89,7 +89,11 @@ class ExamplesJob:
 def pools_of(hashes: np.ndarray, pools: int) -> np.ndarray:
     """Return the pool of each document, int64 [documents].
 
-    It is a function of the text, so copies meet.
+    It depends only on the text, so copies are in the same pool.
+
+    Args:
+        hashes: uint64 [documents], of their texts.
+        pools: number of pools.
     """
     return (combine_keys(hashes, seed_key(0, "pools")) % np.uint64(pools)).astype(np.int64)
 
@@ -112,9 +116,8 @@ class TokenizeBlocks(beam.DoFn):
         self, block: DocumentBlock | FinishedBlock
     ) -> Iterator[tuple[int, BlobReference] | Output]:
         store = self._job.store
-        for label, reference in store.once(
-            block_work(block), lambda writer: self._tokenize(block, writer)
-        ):
+        work = store.once(block_work(block), lambda writer: self._tokenize(block, writer))
+        for label, reference in work:
             if label == COUNTS:
                 yield _report_counts(store, reference)
             elif label == FACTS:
@@ -204,20 +207,23 @@ class MakeExamples(beam.DoFn):
         token_counts: np.ndarray | None,
         writer: BlobWriter,
     ) -> Iterator[LabeledBlob]:
-        plan, store = self._job.plan, self._job.store
+        plan = self._job.plan
+        config = self._job.config
         if self._maker is None:
-            self._maker = ExampleMaker(self._job.config, self._job.vocab, token_counts)
+            self._maker = ExampleMaker(config, self._job.vocab, token_counts)
+        blobs = map(self._job.store.read, references)
+        pool = sort_pool(
+            concatenate([from_bytes(blob) for blob in blobs]),
+            seed=config.seed,
+            eval_fraction=config.eval_fraction,
+            is_only_pool=plan.pools == 1,
+        )
         runs, counts = self._maker.make_runs(
-            sort_pool(
-                concatenate([from_bytes(store.read(reference)) for reference in references]),
-                seed=self._job.config.seed,
-                eval_fraction=self._job.config.eval_fraction,
-                is_only_pool=plan.pools == 1,
-            ),
+            pool,
             train_shards=plan.train_shards,
             eval_shards=plan.eval_shards,
             shards_of_run=plan.shards_of_run,
-            passes=plan.passes_of_part(part, self._job.config.passes),
+            passes=plan.passes_of_part(part, config.passes),
         )
         for run in runs:
             if run.shards is None:
@@ -233,8 +239,8 @@ def partition_group(
 ) -> Iterator[tuple[str, BlobReference]]:
     """Split the runs of a group into runs of its shards, some megabytes at a time.
 
-    Of terabytes, a pool has one or two records for each of 524,288 shards; references to so many
-    runs would be larger than the records, so runs are grouped by shards first.
+    For terabytes of text, a pool has one or two records for each of 524,288 shards. References to
+    so many runs would be larger than the records, so pools make runs for groups of shards.
 
     Args:
         group: its label, and references to runs.
@@ -261,7 +267,8 @@ def write_shard_once(
     """Merge a shard's runs into its file, unless that is finished.
 
     Args:
-        shard: its name, and references to runs; None among them for a shard without any.
+        shard: its name, and references to runs, with a None among them, so that a shard without
+            runs is written, too.
         job: output and store.
 
     Yields:
@@ -288,7 +295,10 @@ def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabeledBlob:
 
 
 def _report_counts(store: BlobStore, reference: BlobReference) -> Output:
-    """Return counts as data too: a runner's counters may include work done twice."""
+    """Return counts as data, and add them to the runner's counters.
+
+    The runner's counters may include work that was done twice.
+    """
     counts = json.loads(store.read(reference))
     for name, amount in counts.items():
         Metrics.counter(COUNTS, name).inc(amount)
@@ -304,7 +314,8 @@ def _read_some(
     for reference in references:
         if loaded and size + reference.length > most_bytes:
             yield loaded
-            loaded, size = [], 0
+            loaded = []
+            size = 0
         loaded.append(store.read(reference))
         size += reference.length
     if loaded:

@@ -1,4 +1,4 @@
-"""Tokenized documents with their hashes: made from blocks, partitioned, as bytes and back."""
+"""Tokenized documents with their hashes: made from blocks, partitioned, packed and unpacked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from bert_tf.data.examples.flat_documents import FlatDocuments, concatenate_docu
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.corpus.document_block import DocumentBlock, document_hashes
 
-_BATCH_SENTENCES = 4096
+_BATCH_SENTENCES = 4096  # tokenized at a time
+_HEAD_BYTES = 32  # of packed documents: four sizes of 8 bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,8 @@ def tokenize_block(
         ids = tokenizer.tokenize(tf.constant(batch.to_numpy(zero_copy_only=False), tf.string))
         return ids.flat_values.numpy(), ids.row_lengths().numpy()
 
-    tokens, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    tokens = [np.empty(0, np.int32)]
+    lengths = [np.empty(0, np.int64)]
     starts = range(0, len(block.sentences), _BATCH_SENTENCES)
     for batch_tokens, batch_lengths in map_ahead(tokenize_from, starts):
         tokens.append(batch_tokens)
@@ -62,7 +64,9 @@ def tokenize_block(
 def count_lengths(documents: FlatDocuments) -> dict[str, int]:
     """Count documents by tokens in powers of two: `document_tokens/64` for 64 to 127."""
     bounds = documents.sentence_offsets[documents.document_offsets]
-    exponents, counts = np.unique(np.frexp(np.diff(bounds))[1], return_counts=True)
+    # A number of n bits has the exponent n: it is at least 2^(n - 1).
+    _, exponents_of_documents = np.frexp(np.diff(bounds))
+    exponents, counts = np.unique(exponents_of_documents, return_counts=True)
     ranges = zip(exponents.tolist(), counts.tolist(), strict=True)
     return {f"document_tokens/{2 ** (exponent - 1)}": count for exponent, count in ranges}
 
@@ -97,11 +101,14 @@ def to_bytes(tokenized: TokenizedDocuments) -> list[bytes]:
     """Pack documents.
 
     Returns:
-        Four sizes (int64), hashes, sentences of documents, tokens of sentences, and the tokens.
+        Bytes of four sizes (int64), hashes, sentences of documents, tokens of sentences, and the
+        tokens.
     """
     documents = tokenized.documents
     tokens = documents.tokens
-    token_type = np.dtype("u2" if tokens.max(initial=0) < 2**16 else "i4")
+    token_type = np.dtype(np.int32)
+    if tokens.max(initial=0) < 2**16:
+        token_type = np.dtype(np.uint16)
     sizes = (token_type.itemsize, len(documents), documents.num_sentences, len(tokens))
     return [
         np.array(sizes, np.int64).tobytes(),
@@ -113,18 +120,19 @@ def to_bytes(tokenized: TokenizedDocuments) -> list[bytes]:
 
 
 def from_bytes(blob: bytes) -> TokenizedDocuments:
-    """Return documents as `to_bytes` packed them."""
-    item_size, num_documents, num_sentences, num_tokens = np.frombuffer(blob, np.int64, 4)
-    sizes = np.array([32, 8 * num_documents, 4 * num_documents, 4 * num_sentences])
-    hashes_at, documents_at, sentences_at, tokens_at = np.cumsum(sizes)
-    tokens = np.frombuffer(
-        blob, np.uint16 if item_size == 2 else np.int32, num_tokens, int(tokens_at)
-    )
+    """Unpack the documents of `to_bytes`."""
+    item_size, num_documents, num_sentences, num_tokens = np.frombuffer(blob, np.int64, 4).tolist()
+    hashes_at = _HEAD_BYTES
+    documents_at = hashes_at + 8 * num_documents
+    sentences_at = documents_at + 4 * num_documents
+    tokens_at = sentences_at + 4 * num_sentences
+    token_type = np.uint16 if item_size == 2 else np.int32
+    tokens = np.frombuffer(blob, token_type, num_tokens, tokens_at)
     return TokenizedDocuments(
         FlatDocuments(
             tokens.astype(np.int32),
-            offsets_of(np.frombuffer(blob, np.uint32, num_sentences, int(sentences_at))),
-            offsets_of(np.frombuffer(blob, np.uint32, num_documents, int(documents_at))),
+            offsets_of(np.frombuffer(blob, np.uint32, num_sentences, sentences_at)),
+            offsets_of(np.frombuffer(blob, np.uint32, num_documents, documents_at)),
         ),
-        np.frombuffer(blob, np.uint64, num_documents, int(hashes_at)),
+        np.frombuffer(blob, np.uint64, num_documents, hashes_at),
     )

@@ -29,7 +29,7 @@ _HASHES_FILE = "shard-hashes.json"
 
 
 class WriteExamples(beam.PTransform):
-    """Makes shards of records from `DocumentBlock`s; the result is for `ReportCorpus`."""
+    """Makes shards of records from blocks; returns the facts on blocks, for `ReportCorpus`."""
 
     def __init__(self, job: ExamplesJob):
         super().__init__()
@@ -78,7 +78,7 @@ class WriteExamples(beam.PTransform):
                 | "GatherGroups" >> beam.GroupByKey()
                 | "PartitionGroups" >> beam.FlatMap(steps.partition_group, job)
             )
-        # A shard without a single record is written as well.
+        # Shards without records are written, too.
         all_shards = (
             blocks.pipeline
             | "ListSplits" >> beam.Create(["train", "eval"])
@@ -130,12 +130,12 @@ def _divide_pool(
         yield number, part, documents
 
 
-def examples_line(*, found: int, shards: int) -> ProgressLine:
+def examples_line(*, earlier: int, shards: int) -> ProgressLine:
     """Return the `ProgressLine` on text read, intermediate data and shards.
 
     Args:
-        found: finished shards of an earlier run.
-        shards: all.
+        earlier: number of shards that an earlier run has finished.
+        shards: number of all shards.
     """
     of_all = f"of {quantity(shards, 'shard')} finished"
 
@@ -145,7 +145,7 @@ def examples_line(*, found: int, shards: int) -> ProgressLine:
             return None
         megabytes = done[Progress.SPILLED_BYTES] / 1e6
         spilled = f"{megabytes:,.0f} MB of tokens and records, " if megabytes >= 1 else ""
-        finished = found + done[Progress.SHARDS]
+        finished = earlier + done[Progress.SHARDS]
         fraction = finished / shards if done[Progress.SHARDS] else text.fraction
         return Advance(f"{text.text}; {spilled}{finished} {of_all}", fraction)
 

@@ -276,7 +276,7 @@ def _make_shards(job: ExamplesJob, runner: RunnerConfig, source: Source, record:
         console=record.console,
         input_bytes=sum(file.bytes for file in source.files) + source.other.bytes,
         progress=examples_line(
-            found=record.extra["found_finished"]["shards"],
+            earlier=record.extra["found_finished"]["shards"],
             shards=job.plan.train_shards + job.plan.eval_shards,
         ),
     )

@@ -32,7 +32,7 @@ def test_the_last_line_of_preprocess_has_all_shards(monkeypatch):
     monkeypatch.setattr(progress, "_SECONDS", 0.01)
     log = io.StringIO()
     console = Console(log, log_seconds=1e9)
-    with ProgressWatch(console, examples_line(found=1, shards=3)):
+    with ProgressWatch(console, examples_line(earlier=1, shards=3)):
         report_progress(Progress.TEXT_BYTES, 1_500)
         wait_until(log.getvalue, "the first line is shown")
         report_progress(Progress.TEXT_BYTES, 2_500)
@@ -52,7 +52,7 @@ def test_the_fraction_is_that_of_the_splits_until_all_are_read():
     assert text_line(done, 1.0).fraction == 0.25
     done += {Progress.SPLITS_READ: 6}
     assert text_line(done, 1.0).fraction is None
-    line = examples_line(found=0, shards=4)
+    line = examples_line(earlier=0, shards=4)
     assert line(done, 1.0).fraction is None
     assert line(done + Counter({Progress.SHARDS: 3}), 1.0).fraction == 0.75
 

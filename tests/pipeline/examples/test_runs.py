@@ -71,7 +71,7 @@ def test_a_run_that_changed_meanwhile_is_no_shard(store, tmp_path):
     data = bytearray(path.read_bytes())
     data[references[0].offset + 20] ^= 1
     path.write_bytes(data)
-    with pytest.raises(RunnerFailed, match="is not what was written"):
+    with pytest.raises(RunnerFailed, match="differs from the bytes that were written"):
         write_shard(tmp_path / "shard", merge_runs(store, references), compression="none")
     assert not list(tmp_path.iterdir())
 
