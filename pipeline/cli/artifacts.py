@@ -111,10 +111,15 @@ def inspect(
 
             reading = _reading(path, of_corpus)
             if is_corpus(path, has_format=reading.format != "auto"):
-                # Without --cased the vocabulary itself says how it was made.
-                lowercase = False if of_corpus["cased"] else None
-                further = {"vocab": of_corpus["vocab"], "lowercase": lowercase}
-                write_corpus_page(reading, html, samples=samples, overwrite=overwrite, **further)
+                write_corpus_page(
+                    reading,
+                    html,
+                    samples=samples,
+                    overwrite=overwrite,
+                    vocab=of_corpus["vocab"],
+                    # None: the casing of the vocabulary is found by its manifest or entries.
+                    lowercase=False if of_corpus["cased"] else None,
+                )
             else:
                 _check_none_given(of_corpus)
                 write_page(path, html, samples=samples, overwrite=overwrite)
@@ -131,9 +136,9 @@ def inspect(
 def _check_none_given(of_corpus: dict[str, Any]) -> None:
     """Refuse flags that are only for the page of a corpus."""
     named = [
-        "/".join((*each.opts, *each.secondary_opts))
-        for each in click.get_current_context().command.params
-        if of_corpus.get(str(each.name)) not in (None, ())
+        "/".join((*parameter.opts, *parameter.secondary_opts))
+        for parameter in click.get_current_context().command.params
+        if of_corpus.get(str(parameter.name)) not in (None, ())
     ]
     if named:
         raise UsageError(
@@ -143,7 +148,7 @@ def _check_none_given(of_corpus: dict[str, Any]) -> None:
 
 
 def _reading(path: str, of_corpus: dict[str, Any]) -> PreprocessConfig:
-    """Return the config by which `preprocess` reads a corpus with these flags."""
+    """Return the config of `preprocess` for reading a corpus with these flags."""
     keys = ("text_column", "encoding", "header", "curation", "personal_data", "exclude")
     flags = {key: of_corpus[key] for key in keys}
     flags |= {"input": (path,), "vocab": of_corpus["vocab"] or "vocab.txt", "output": "data"}
@@ -217,12 +222,14 @@ def verify(paths: tuple[str, ...], as_json: bool) -> int:
 
 
 def _verify(path: str, *, err: bool) -> dict[str, Any]:
-    """Compare an artifact with its manifest, print what differs, and return the finding."""
+    """Compare an artifact with its manifest, print the differences, and return the finding."""
     from pipeline.report.artifact import file_differences, require_manifest
 
     outputs = require_manifest(path).get("outputs", [])
-    differences = list(file_differences(Path(path), outputs, lambda size: True)) if outputs else []
-    size = sum(each["bytes"] for each in outputs)
+    differences = []
+    if outputs:
+        differences = list(file_differences(Path(path), outputs, lambda size: True))
+    size = sum(output["bytes"] for output in outputs)
     files = quantity(len(outputs), "file")
     verdict = f"OK, {files} unchanged ({shown_size(size)})"
     if differences:

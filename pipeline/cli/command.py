@@ -1,7 +1,7 @@
 """A command of config sections and a job, for click and `pipeline.api`.
 
-Options become a config, all faults of which are reported at once; then `preflight.py` looks at
-paths and columns; only then is the job's module imported, which takes seconds.
+Options become a config, whose faults are all reported at once. Then `preflight.py` checks paths and
+columns. Only then the job's module is imported, which takes seconds.
 """
 
 from __future__ import annotations
@@ -161,11 +161,11 @@ class JobCall:
             context_settings={**HELP_FLAGS, "max_content_width": 100},
         )
         if self.tasks and self.summary_of_task:
-            alone = dataclasses.replace(self, tasks={}, example=example)
-            command.helps = {"": alone.command()}
+            without_task = dataclasses.replace(self, tasks={}, example=example)
+            command.helps = {"": without_task.command()}
             for name, task in self.tasks.items():
                 of_task = dataclasses.replace(
-                    alone,
+                    without_task,
                     section=task.options,
                     summary=self.summary_of_task.format(task.summary),
                     example=task.example,
@@ -177,7 +177,7 @@ class JobCall:
         return command
 
     def _general_options(self) -> list[click.Parameter]:
-        """Return the options that are no config keys, as far as the job has them."""
+        """Return the options of the job that are no config keys."""
         max_rejects = click.Option(
             ["--max-rejects"],
             type=_LimitType(),
@@ -186,8 +186,14 @@ class JobCall:
             help="exit with code 3 if more rows are rejected than this number (10) or fraction "
             f"(0.1 or 10%) [default: {self.max_rejects or 'any number'}]",
         )
-        further = {max_rejects: self.has_rows, _STRICT: self.has_health, _RESUME: self.resumes}
-        return [*_COMMON, *(option for option, has_it in further.items() if has_it)]
+        options: list[click.Parameter] = [*_COMMON]
+        if self.has_rows:
+            options.append(max_rejects)
+        if self.has_health:
+            options.append(_STRICT)
+        if self.resumes:
+            options.append(_RESUME)
+        return options
 
     def __call__(
         self,
@@ -196,9 +202,9 @@ class JobCall:
         as_json: bool,
         quiet: bool,
         verbose: bool,
-        **given: Any,
+        **options: Any,
     ) -> int:
-        """Run the command as click calls it.
+        """Run the command with the options that click has parsed.
 
         Args:
             config: path of a YAML file.
@@ -206,35 +212,38 @@ class JobCall:
             as_json: whether to print the manifest.
             quiet: whether to print only warnings and errors.
             verbose: whether to print all output of libraries.
-            **given: options that are config keys, and those of the run.
+            **options: options that are config keys, and those of the run.
 
         Returns:
             The exit code.
         """
-        how = {name: given.pop(name) for name in _RUN_OPTIONS & given.keys()}
-        resolved = self.resolve(config, given, assignments)
+        of_run = {name: options.pop(name) for name in _RUN_OPTIONS & options.keys()}
+        resolved = self.resolve(config, options, assignments)
         with filtered_third_party_output(verbose=verbose) as (own_stderr, log):
-            console = Console(own_stderr, quiet=quiet, journal=None if log is None else log.write)
-            options = RunOptions(console=console, log=log, config_file=config, **how)
+            journal = None if log is None else log.write
+            console = Console(own_stderr, quiet=quiet, journal=journal)
+            run_options = RunOptions(console=console, log=log, config_file=config, **of_run)
             try:
-                manifest = self.run(resolved, options)
+                manifest = self.run(resolved, run_options)
             except Exception as error:
                 if log is not None:
                     log.note_failure(error)
                 raise
             if as_json:
                 click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
-            complaint = complaint_of_run(manifest, resolved[0], options)
-            for line in str(complaint or "").splitlines():
+            complaint = complaint_of_run(manifest, resolved[0], run_options)
+            if complaint is None:
+                return 0
+            for line in str(complaint).splitlines():
                 click.echo(printable(f"error: {line}"), file=own_stderr)
-            return 0 if complaint is None else complaint.exit_code
+            return complaint.exit_code
 
     def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:
         """Run the job unless its output is finished.
 
         Args:
             resolved: the sections, in the order of `sections`.
-            options: how the command runs.
+            options: of the run.
 
         Returns:
             The manifest, with `already_done` if the job did not run.
@@ -313,7 +322,7 @@ def complaint_of_run(
         options: with the limit and `strict`.
 
     Returns:
-        The error, of which the caller prints the lines; None if there is nothing to complain of.
+        The error, whose lines the caller prints; None without a complaint.
     """
     if manifest.get("already_done") and config.as_dict().get("update"):
         return None  # these rows were reported when they were scored
@@ -321,8 +330,9 @@ def complaint_of_run(
         excess = excess_of(options.max_rejects, config, manifest["counts"])
         if excess is not None:
             return TooManyRejects(excess)
-    drifted = [each["source"] for each in manifest.get("drift", ()) if not each["is_like_training"]]
-    if "files" in manifest:  # an update, whose other files were complained of when they were scored
+    drifts = manifest.get("drift", ())
+    drifted = [drift["source"] for drift in drifts if not drift["is_like_training"]]
+    if "files" in manifest:  # an update: other files were reported when they were scored
         drifted = [source for source in drifted if source in manifest["files"]["scored"]]
     if drifted and config.as_dict().get("fail_on_drift"):
         return InputError(

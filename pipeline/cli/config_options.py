@@ -1,7 +1,7 @@
 """Config sections as the options and arguments of a command, so that flags and YAML never drift.
 
 A key is declared once, as a field of a section with its documentation, bounds and choices. It
-becomes a flag, unless it is `advanced`: such keys are for `--config` and `--set` only, and
+becomes a flag, unless it is `advanced`: such keys are only for `--config` and `--set`, and
 `--help-all` lists them.
 """
 
@@ -26,7 +26,7 @@ _COMMON = "Input, output and model"
 _FILES = "Files and columns"
 _OPTIONS = "Options"
 _GENERAL = "General"
-# Headings with their first keys, most needed first; _OPTIONS takes keys that no heading names.
+# Headings with their first keys, in the order of the help; other keys are under _OPTIONS.
 _HEADINGS = {
     _COMMON: "",
     _FILES: "text_column text_pair_column question_column context_column choices_column "
@@ -71,11 +71,11 @@ class JobCommand(PlainCommand):
     ):
         self.groups: dict[str, list[click.Parameter]] = {title: [] for title in _HEADINGS}
         self.further_keys: list[tuple[str, str]] = []
-        for each in sections:
-            several = _several(each)
-            for section, field in section_fields(each):
+        for whole in sections:
+            several = _several(whole)
+            for section, field in section_fields(whole):
                 if field.metadata["positional"]:
-                    self.groups[_COMMON].append(_argument(field, each))
+                    self.groups[_COMMON].append(_argument(field, whole))
                 elif field.metadata["advanced"]:
                     self.further_keys.append(_further_key(section, field))
                 else:
@@ -85,12 +85,13 @@ class JobCommand(PlainCommand):
         super().__init__(name, params=list(itertools.chain(*self.groups.values())), **options)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the groups, then the keys without a flag or how many there are."""
+        """Write the groups, then the keys without a flag, or only their number."""
         help_option = self.get_help_option(ctx)
         for title, group in self.groups.items():
             if title == _GENERAL and help_option is not None:
                 group = [*group, help_option]
-            rows = list(filter(None, (each.get_help_record(ctx) for each in group)))
+            records = (parameter.get_help_record(ctx) for parameter in group)
+            rows = [record for record in records if record is not None]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
@@ -115,8 +116,8 @@ class ListedArgument(click.Argument):
         return str(self.metavar), self.doc
 
 
-def _show_all(ctx: click.Context, parameter: click.Parameter, is_given: bool) -> None:
-    if is_given and not ctx.resilient_parsing:
+def _show_all(ctx: click.Context, parameter: click.Parameter, is_set: bool) -> None:
+    if is_set and not ctx.resilient_parsing:
         ctx.meta[_SHOWS_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
@@ -134,12 +135,11 @@ _HELP_ALL = click.Option(
 
 def _several(section: AnySection) -> set[str]:
     """Return the fields that hold several values in the section or any variant."""
-    return {
-        field.name
-        for variant in _variants(section)
-        for field in dataclasses.fields(variant)
-        if field_type(variant, field.name).many
-    }
+    names = set()
+    for variant in _variants(section):
+        fields = dataclasses.fields(variant)
+        names.update(field.name for field in fields if field_type(variant, field.name).many)
+    return names
 
 
 def _variants(section: AnySection) -> list[type[Section]]:
@@ -149,7 +149,10 @@ def _variants(section: AnySection) -> list[type[Section]]:
 
 
 def section_fields(section: AnySection) -> list[tuple[type[Section], dataclasses.Field]]:
-    """Return each field of a section or of all variants once, with its section, as in the help."""
+    """Return each field of a section or of all variants once, with its section.
+
+    They are in the order of the help.
+    """
     by_name: dict[str, tuple[type[Section], dataclasses.Field]] = {}
     for variant in _variants(section):
         for field in dataclasses.fields(variant):
@@ -170,17 +173,26 @@ def _heading(section: type[Section], field: dataclasses.Field) -> str:
 
 
 def _place(listed: tuple[type[Section], dataclasses.Field]) -> tuple[int, int]:
-    """Sort by heading, then as the heading names the keys; arguments are first, the output last."""
-    _, field = listed
-    heading = _heading(*listed)
+    """Return the place of a field in the help: by heading, then by the keys of the heading.
+
+    Arguments are first, and the output is last of the common keys.
+    """
+    section, field = listed
+    heading = _heading(section, field)
     if heading == _COMMON:
-        return 0, -1 if field.metadata["positional"] else int(field.name == "output")
+        if field.metadata["positional"]:
+            return 0, -1
+        return 0, 1 if field.name == "output" else 0
     keys = [*_HEADINGS[heading].split(), field.name]
     return list(_HEADINGS).index(heading), keys.index(field.name)
 
 
 def _argument(field: dataclasses.Field, section: AnySection) -> click.Argument:
-    # Not required here: a YAML file may have it, and resolving says in which words it is missing.
+    """Return the argument for a key.
+
+    It is not required for click: a YAML file may have it, and resolving the config reports it if it
+    is missing.
+    """
     choices = field.metadata["choices"]
     if isinstance(section, Variants) and field.name == section.key:
         choices = section.sections
@@ -194,6 +206,7 @@ def _argument(field: dataclasses.Field, section: AnySection) -> click.Argument:
 
 
 def _flag(section: type[Section], field: dataclasses.Field, *, many: bool) -> click.Option:
+    """Return the option for a key; `many` if any variant of the section has several values."""
     kind = field_type(section, field.name).kind
     metadata = field.metadata
     spelling = flag_text(field)
@@ -216,7 +229,7 @@ def _flag(section: type[Section], field: dataclasses.Field, *, many: bool) -> cl
 
 
 def _value_type(field: dataclasses.Field, choices: Collection[str] | None) -> click.ParamType:
-    """Return a type that reads a value as it is, and tells a shell how to complete it."""
+    """Return a type that keeps a value as it is, and lets a shell complete it."""
     if choices:
         return ConfigChoice(list(choices))
     is_path = field.metadata["reads"] or field.name == "output"
@@ -237,18 +250,22 @@ def _long_choices(field: dataclasses.Field) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a default as the command line takes it; "" for none."""
+    """Return a default in words; "" for none."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return str(value)
 
 
 def _further_key(section: type[Section], field: dataclasses.Field) -> tuple[str, str]:
     """Return the spelling of a key without a flag, with default and choices, and its meaning."""
+    spelling = f"{section.section_name}.{field.name}"
     default = _shown(field.default)
-    spelling = f"{section.section_name}.{field.name}" + (f"={default}" if default else "")
+    if default:
+        spelling += f"={default}"
     choices = field.metadata["choices"] or ()
     doc = field.metadata["doc"]
     values = f"  {{{'|'.join(choices)}}}" if choices else ""

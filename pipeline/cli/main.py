@@ -62,21 +62,30 @@ _FILES = {  # of commands that are no jobs
 }
 RUN_MODELS = frozenset(
     (
-        *("init", "train", "finetune", "label-errors", "evaluate", "score", "try"),
-        *("embed", "search", "summarize", "demo"),
+        "init",
+        "train",
+        "finetune",
+        "label-errors",
+        "evaluate",
+        "score",
+        "try",
+        "embed",
+        "search",
+        "summarize",
+        "demo",
     )
 )
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module only when that command is asked for, so that help is fast."""
+    """Imports a command's module only when the command is needed, so that help is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the data flow."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Return a command by its name; None if there is no such."""
+        """Return a command by its name; None for an unknown name."""
         if name not in COMMANDS:
             return None
         if name not in _FILES:
@@ -95,7 +104,7 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(self, ctx: click.Context, args: list[str]):
-        """Name the nearest command if there is none of that name."""
+        """Return the command of the arguments; name the nearest one for an unknown name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             cure = did_you_mean(args[0], COMMANDS, otherwise=f"known: {', '.join(COMMANDS)}")
             raise click.UsageError(f"no command {args[0]!r}; {cure}", ctx)
@@ -154,8 +163,8 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     code = _run(arguments)
     if code:
-        # What a failure's traceback holds has to end while Python runs: TensorFlow's iterators over
-        # generators call it as they end, and warn where it is gone.
+        # Objects in a failure's traceback have to be freed before Python ends: TensorFlow's
+        # iterators over generators call Python when they are freed, and would warn without it.
         gc.collect()
     sys.exit(code)
 
@@ -181,7 +190,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _explain(error: Exception) -> int:
-    """Print a failure in the words of its reader, and return its exit code."""
+    """Print a failure in one line for the user, and return its exit code."""
     known = _known_cause(error)
     if os.environ.get("BERT_PIPELINE_TRACEBACK"):
         traceback.print_exception(error)
@@ -215,8 +224,10 @@ def _explanation(error: Exception, known: BaseException | None) -> str:
                 "TensorFlow ran out of memory; lower batch_size (for score, batch_tokens), or "
                 "raise gradient_accumulation_steps if the command has it"
             )
-    lines = str(error).strip().splitlines()
-    name, message = failed or (type(error).__name__, lines[0] if lines else "")
+    if failed is None:
+        lines = str(error).strip().splitlines()
+        failed = type(error).__name__, lines[0] if lines else ""
+    name, message = failed
     return (
         f"unexpected {name}: {message} "
         "(set BERT_PIPELINE_TRACEBACK=1 to see where, and please report it)"

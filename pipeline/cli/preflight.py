@@ -1,7 +1,7 @@
 """Finds wrong paths, packages and columns without loading TensorFlow and Beam.
 
-Libraries take seconds to load and data minutes to read, which a misspelled path need not cost.
-The job finds what this misses.
+Libraries take seconds to load and data minutes to read. A misspelled path should not cost that
+time. The job itself finds faults that are missed here.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from pipeline.outputs.place import OutputPlace, check_folder_name, check_place
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 _CHOSEN_BY_JOB = {"engine": AUTO, "precision": AUTO, "lowercase": None, "keep_accents": False}
 _EXTENDABLE = {"steps", "epochs", "seeds"}
-_OPENED_FILES = 3  # whose columns are looked at before a job, which looks at all
-_MOST_NEIGHBORS = 10_000
-_OF_ANY_COLUMN = ("unlabeled", "exclude")
+_OPENED_FILES = 3  # of a pattern, whose columns are checked here; the job checks all
+_MOST_NEIGHBORS = 10_000  # of a missing file, for "did you mean"
+_OF_ANY_COLUMN = ("unlabeled", "exclude")  # keys of files that may have any columns
 
 
 def check_request(
     command: str, sections: Sequence[Section], *, overwrite: bool
 ) -> dict[str, Any] | None:
-    """Check a request as far as is possible without slow imports; the job checks all of it again.
+    """Check a request as far as possible without slow imports; the job checks all of it again.
 
     Args:
         command: its name.
@@ -70,14 +70,15 @@ def check_request(
     """
     config = sections[0]
     may_be_none = isinstance(config, ScoreConfig) and config.update
-    faults = [
-        path_fault(reads, spelling, path)
-        for section in sections
-        for spelling, reads, path in _inputs(section)
-        if not (may_be_none and GLOB_MARK.search(path) and not list_local(path))
-    ]
-    if any(faults):
-        raise ConfigError(list(filter(None, faults)))
+    faults = []
+    for spelling, reads, path in itertools.chain.from_iterable(map(_inputs, sections)):
+        if may_be_none and GLOB_MARK.search(path) and not list_local(path):
+            continue
+        fault = path_fault(reads, spelling, path)
+        if fault is not None:
+            faults.append(fault)
+    if faults:
+        raise ConfigError(faults)
     for section in sections:
         section.check_installed()
     if isinstance(config, ScoreConfig) and "://" not in config.model:
@@ -95,12 +96,12 @@ def check_request(
 
 
 def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
-    """Find out what is wrong with a local input path.
+    """Return the fault of a local input path.
 
     Args:
-        reads: what the path is to be.
+        reads: the kind of path that is needed.
         spelling: of the option or argument, for the message.
-        path: as it was given.
+        path: as the user wrote it.
 
     Returns:
         A line with the cure; None if the path is fine or remote.
@@ -139,13 +140,13 @@ def _inputs(section: Section) -> Iterator[tuple[str, Reads, str]]:
         value = getattr(section, field.name)
         reads = field.metadata["reads"]
         values = value if isinstance(value, tuple) else (value,)
-        for number, each in enumerate(values):
-            if isinstance(each, Section):
-                for _, inner, path in _inputs(each):
-                    yield f"{section.section_name}.{field.name}[{number}]", inner, path
-            elif reads is not None and each is not None:
+        for number, item in enumerate(values):
+            if isinstance(item, Section):
+                for _, inner_reads, path in _inputs(item):
+                    yield f"{section.section_name}.{field.name}[{number}]", inner_reads, path
+            elif reads is not None and item is not None:
                 spelling = field.name.upper() if field.metadata["positional"] else flag_text(field)
-                yield spelling, reads, each
+                yield spelling, reads, item
 
 
 def _did_you_mean(path: str) -> str:
@@ -155,14 +156,16 @@ def _did_you_mean(path: str) -> str:
         return f"; it is a broken link to {place.readlink()}"
     if GLOB_MARK.search(path) or not place.parent.is_dir():
         return ""
-    names = [each.name for each in itertools.islice(place.parent.iterdir(), _MOST_NEIGHBORS)]
+    neighbors = itertools.islice(place.parent.iterdir(), _MOST_NEIGHBORS)
+    names = [neighbor.name for neighbor in neighbors]
     near = nearest(place.name, names, cutoff=0.7)
     return f"; did you mean '{place.with_name(near)}'?" if near else ""
 
 
 def _hub_hint(spelling: str, path: str) -> str | None:
-    """Say how to download a model named as on the Hugging Face Hub; None for other names."""
-    if not _HUB_ID.fullmatch(path) or (len(Path(path).parts) > 1 and Path(path).parent.is_dir()):
+    """Return advice to download a model of the Hugging Face Hub; None if the name is none there."""
+    is_local = len(Path(path).parts) > 1 and Path(path).parent.is_dir()
+    if is_local or not _HUB_ID.fullmatch(path):
         return None
     folder = Path(path).name
     near = _did_you_mean(path) or "; check the path."
@@ -195,15 +198,16 @@ def _check_output(config: Section, *, overwrite: bool) -> None:
         if reads in ("file", "table", "model") and "://" not in path
     ]
     check_place(place, inputs)
-    hidden_only = place.path.is_dir() and all(
+    # A run that was killed immediately leaves only hidden files, which the job removes.
+    has_only_hidden = place.path.is_dir() and all(
         child.name.startswith(".") for child in place.path.iterdir()
-    )  # as of a run that was killed at once, which the job removes
-    if not hidden_only and folder.manifest is None:
+    )
+    if not has_only_hidden and folder.manifest is None:
         folder.check_is_ours(overwrite=overwrite)
 
 
 def _check_columns(config: RowSection) -> None:
-    """Look for the columns that a job needs in the first files of each of its tables."""
+    """Check that the first files of each table have the columns that a job needs."""
     needed = config.needed_columns
     if isinstance(config, ColumnsSection | TextVectorsSection):
         needed = {**_columns_of_model(config), **needed}
@@ -211,13 +215,14 @@ def _check_columns(config: RowSection) -> None:
         needed.update((entry.partition("=")[2], "columns") for entry in config.columns)
     of_evaluation = {field.name for field in dataclasses.fields(EvaluateConfig)}
     for field in dataclasses.fields(config):
-        reads = field.metadata["reads"] if field.name not in _OF_ANY_COLUMN else None
-        if reads not in ("table", "tables", "files"):
+        has_rows = field.metadata["reads"] in ("table", "tables", "files")
+        if not has_rows or field.name in _OF_ANY_COLUMN:
             continue
-        value = getattr(config, field.name)
         is_eval = field.name in ("eval", "calibrate")
         columns = [name for name, key in needed.items() if not is_eval or key in of_evaluation]
-        for pattern in value if isinstance(value, tuple) else [value]:
+        value = getattr(config, field.name)
+        patterns = value if isinstance(value, tuple) else [value]
+        for pattern in patterns:
             for path in _first_tables(pattern, config):
                 _check_table(path, columns, config)
 
@@ -256,11 +261,10 @@ def _check_table(path: str, columns: Sequence[str], config: RowSection) -> None:
     try:
         table = read_table_blocks(path, dialect=TableDialect.of(config), max_rows=1)
         block = next(table)
-    except BertPipelineError:  # which the job says in the words of its reader
+    except BertPipelineError:  # the job reports it
         return
-    if block.columns and not (
-        isinstance(config, TextVectorsSection) and EMBEDDING in block.columns
-    ):
+    has_vectors = isinstance(config, TextVectorsSection) and EMBEDDING in block.columns
+    if block.columns and not has_vectors:
         check_columns(path, block.header, block.columns, columns)
 
 
@@ -272,8 +276,10 @@ def _columns_of_model(config: ColumnsSection | TextVectorsSection) -> dict[str, 
     settings = read_task(exported_folder(model_folder(model))) or {}
     columns = settings.get("columns", {})
     if isinstance(config, TextVectorsSection):
-        return {columns.get("text") or "text": "text_column"} if not config.text_column else {}
-    if not settings:  # the job says why that is wrong
+        if config.text_column:
+            return {}
+        return {columns.get("text") or "text": "text_column"}
+    if not settings:  # the job reports it
         return {}
     declared = declared_task(settings, model)
     if declared.words is not None:  # rows may be lists of words in another column
@@ -296,7 +302,7 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
     output = str(getattr(config, "output", ""))
     if not output or "://" in output or getattr(config, "dry_run", False):
         return None
-    if getattr(config, "update", False):  # the job looks at each output
+    if getattr(config, "update", False):  # the job checks each output
         return None
     manifest = read_manifest(output) if Path(output).exists() else None
     if manifest is None:
@@ -308,17 +314,17 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
     spec = JobSpec(config=config, inputs=read)
     saved = manifest.get("config", {})
     now = spec.kept_config
-    # What is left to the job is in the manifest as it chose.
-    keys = [
-        key
-        for key in spec.different_keys(saved)
-        if key not in _CHOSEN_BY_JOB
-        or now[key] != _CHOSEN_BY_JOB[key]
-        or (key == "keep_accents" and now["lowercase"] is not None)
-    ]
+
+    def is_left_to_job(key: str) -> bool:
+        if key not in _CHOSEN_BY_JOB or now[key] != _CHOSEN_BY_JOB[key]:
+            return False
+        return key != "keep_accents" or now["lowercase"] is None
+
+    # The manifest has the job's choice for a key that is left to it, which is no difference.
+    keys = [key for key in spec.different_keys(saved) if not is_left_to_job(key)]
     extendable = _EXTENDABLE.intersection(keys)
     if any(dataclasses.replace(spec, extendable_key=key).is_extended(saved) for key in extendable):
-        return None  # the job knows whether it can go on
+        return None  # the job decides whether it can continue
     check_no_differences(output, spec.differences(saved, keys))
     return manifest if _are_inputs_same(config, manifest) and _is_tidy(output) else None
 
@@ -326,8 +332,8 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
 def _are_inputs_same(config: Section, manifest: Mapping[str, Any]) -> bool:
     """Return whether the inputs are those of the manifest, by path and content."""
     recorded: dict[str, list[str]] = {}
-    for each in manifest.get("inputs", []):
-        recorded.setdefault(config_key(each.get("key", "")), []).append(each["path"])
+    for item in manifest.get("inputs", []):
+        recorded.setdefault(config_key(item.get("key", "")), []).append(item["path"])
     for field in dataclasses.fields(config):
         reads = field.metadata["reads"]
         value = getattr(config, field.name)
@@ -344,8 +350,8 @@ def _are_inputs_same(config: Section, manifest: Mapping[str, Any]) -> bool:
         if not are_same:
             return False
     return not recorded and all(
-        Path(each["path"]).exists() and fingerprint(each["path"])["sha256"] == each["sha256"]
-        for each in manifest["inputs"]
+        Path(item["path"]).exists() and fingerprint(item["path"])["sha256"] == item["sha256"]
+        for item in manifest["inputs"]
     )
 
 

@@ -1,4 +1,4 @@
-"""Before a command runs: TensorFlow's memory, signals, and a filter for the output of libraries."""
+"""Preparations of a command: TensorFlow's memory, signals, and a filter for libraries' output."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from pipeline.outputs.job_log import JobLog
 
 _LIBRARIES = 2**30  # bytes that TensorFlow and this program take beside the pool
 _CACHE_DIRECTORY = "--tf_xla_persistent_cache_directory"
-# The device, and its name in XLA: which of them is compared depends on TensorFlow's version.
+# Versions of TensorFlow compare either the name of the device or its name in XLA.
 _CACHE_DEVICES = "--tf_xla_persistent_cache_device_types=GPU,XLA_GPU_JIT"
-# Else XLA times thousands of Triton kernels: BERT base's first step on an H100 took 150 s, not 45.
+# Otherwise XLA times thousands of Triton kernels: the first step of BERT base on an H100 took 150 s
+# instead of 45.
 _CUBLAS_ONLY = "--xla_gpu_enable_triton_gemm=false"
 
 
@@ -52,10 +53,10 @@ def raising_on_signals() -> AbstractContextManager[None]:
 def keep_freed_memory() -> None:
     """Make TensorFlow keep the memory of one training step for the next, in a pool as on GPUs.
 
-    By default glibc returns large blocks to the system, which clears fresh pages at every step: a
-    tenth of the step of a small BERT on two cores. The pool may grow to nearly all memory, so that
-    a step that does not fit is an error of TensorFlow, not the end of the process. Keeps settings
-    of the environment.
+    By default glibc returns large blocks to the system, which has to clear new pages at every step:
+    a tenth of the time of a small BERT's step on two cores. The pool may grow to nearly all memory,
+    so that a step that does not fit is an error of TensorFlow, not the end of the process. Settings
+    of the environment are kept.
     """
     memory = memory_and_swap()
     limit = max(memory - _LIBRARIES, memory // 2)
@@ -64,10 +65,11 @@ def keep_freed_memory() -> None:
 
 
 def share_gpus(*, runs_models: bool) -> None:
-    """Hide GPUs from a process that runs no model; others take memory of one as they need it.
+    """Hide GPUs from a process that runs no model; let others take GPU memory as they need it.
 
     By default TensorFlow takes all memory of all GPUs as soon as it runs anything. XLA keeps its
-    programs, which take a minute to compile, in the user's cache. Keeps environment settings.
+    programs, which take a minute to compile, in the user's cache. Settings of the environment are
+    kept.
     """
     if not runs_models:
         os.environ["CUDA_VISIBLE_DEVICES"] = HIDDEN
@@ -84,15 +86,16 @@ def share_gpus(*, runs_models: bool) -> None:
 
 @contextmanager
 def filtered_third_party_output(*, verbose: bool) -> Iterator[tuple[TextIO, JobLog | None]]:
-    """Lead file descriptor 2 through `noise_filter.py`.
+    """Redirect file descriptor 2 through `noise_filter.py`.
 
-    Does nothing where `sys.stderr` is redirected.
+    Does nothing if `sys.stderr` is redirected.
 
     Args:
-        verbose: whether to let all of it through.
+        verbose: whether to pass on all output.
 
     Yields:
-        The stream for our own lines, and the log of what was filtered out; None without a filter.
+        The stream for our own lines, and the log of the lines that were filtered out; None without
+        a filter.
     """
     if verbose:
         be_verbose()

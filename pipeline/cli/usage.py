@@ -21,8 +21,8 @@ from bert_tf.config.section import Reads, field_given_again
 
 QUIET_HELP = "only show warnings and errors"
 VERBOSE_HELP = "also show all output of TensorFlow, Beam and other libraries"
-_SHOWN = 3
-_ASKED = f"{__name__}.asked"
+_SHOWN = 3  # left-over arguments in a message
+_HELP_OF = f"{__name__}.help_of"  # the name in `helps` that an argument has
 HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
@@ -39,14 +39,16 @@ class PlainCommand(click.Command):
         """Parse arguments; refuse options given twice, and arguments that have no place."""
         # Click's parser changes the list.
         words = list(args)
-        ctx.meta[_ASKED] = next((arg for arg in args if arg in self.helps), None)
+        ctx.meta[_HELP_OF] = next((arg for arg in args if arg in self.helps), None)
         ctx.allow_extra_args = True
         if not ctx.resilient_parsing:
             self._refuse_repeated(ctx, words)
         left_over = super().parse_args(ctx, args)
         if left_over and not ctx.resilient_parsing:
-            options = (each for each in self.params if isinstance(each, click.Option))
-            repeatable = {flag for each in options if each.multiple for flag in each.opts}
+            repeatable: set[str] = set()
+            for parameter in self.params:
+                if isinstance(parameter, click.Option) and parameter.multiple:
+                    repeatable.update(parameter.opts)
             raise click.UsageError(_about_left_over(left_over, words, repeatable), ctx)
         return left_over
 
@@ -56,7 +58,7 @@ class PlainCommand(click.Command):
         for parameter, times in collections.Counter(order).items():
             if times == 1 or not isinstance(parameter, click.Option) or parameter.multiple:
                 continue
-            # A switch without an opposite says the same however often it is given.
+            # Repeating a switch without an opposite changes nothing.
             if not parameter.is_flag or parameter.secondary_opts:
                 raise click.UsageError(field_given_again(parameter.opts[0], times), ctx)
 
@@ -77,8 +79,8 @@ class PlainCommand(click.Command):
 
     def get_help(self, ctx: click.Context) -> str:
         """Return the help, of a task if an argument names one."""
-        help_text = self.helps.get(ctx.meta.get(_ASKED) or "")
-        return super().get_help(ctx) if help_text is None else help_text.get_help(ctx)
+        of_task = self.helps.get(ctx.meta.get(_HELP_OF) or "")
+        return super().get_help(ctx) if of_task is None else of_task.get_help(ctx)
 
 
 plain_command = functools.partial(click.command, cls=PlainCommand, context_settings=HELP_FLAGS)
@@ -102,7 +104,7 @@ class PathText(click.ParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Have the shell complete the names of files."""
+        """Let the shell complete the names of files."""
         return [CompletionItem(incomplete, type="file")]
 
 
@@ -110,7 +112,7 @@ class InputPath(PathText):
     """A path that has to exist; checked before anything is loaded.
 
     Attributes:
-        reads: what the path is to be.
+        reads: the kind of path that is needed.
     """
 
     def __init__(self, reads: Reads):
@@ -136,7 +138,7 @@ def explain_usage(error: click.ClickException) -> str:
 
 
 def _spelling(parameter: click.Parameter) -> str:
-    """Return a parameter as the user writes it."""
+    """Return the name of a parameter on the command line."""
     if isinstance(parameter, click.Argument):
         return parameter.metavar or str(parameter.name).upper()
     return parameter.opts[0]
@@ -150,7 +152,9 @@ def _about_left_over(left_over: list[str], words: list[str], repeatable: set[str
         words: all arguments.
         repeatable: flags that take one value each, after which a shell may have expanded a glob.
     """
-    named = ", ".join(left_over[:_SHOWN]) + (", …" if len(left_over) > _SHOWN else "")
+    named = ", ".join(left_over[:_SHOWN])
+    if len(left_over) > _SHOWN:
+        named += ", …"
     first = words.index(left_over[0])
     flag = words[first - 2] if first >= 2 else ""
     if flag not in repeatable or not all(Path(path).exists() for path in left_over):

@@ -1,1 +1,1 @@
-"""The demo: its data, a corpus out of documentation, its report."""
+"""The demo: its data, a corpus of documentation, and its report."""

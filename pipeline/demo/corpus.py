@@ -1,7 +1,7 @@
 """A few megabytes of English that every installation has: the documentation inside its packages.
 
-The demo runs without a network, and a corpus in the repository would be large; docstrings are prose
-once examples, tables and mark-up are taken out.
+The demo runs without a network, and a corpus in the repository would be large. Docstrings are
+prose, once examples, tables and markup are removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bert_tf.base.files import replacing_directory
 from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.raw_block import RawBlock, Texts
 
-# Roles of reStructuredText, such as :func:`~os.walk`, of which the name stays.
+# Roles of reStructuredText, such as :func:`~os.walk`; the name stays.
 _ROLE = re.compile(r":[a-z:+]+:`~?([^`<]+?)(?:\s*<[^>]*>)?`")
 _QUOTED_CODE = re.compile(r"``?([^`]+)``?_{0,2}")
 _EMPHASIS = re.compile(r"(?<!\w)\*{1,2}([^*\s](?:[^*]*[^*\s])?)\*{1,2}(?!\w)")
@@ -30,11 +30,11 @@ _RULE = re.compile(r"^\s*([=\-~*^#+|_\"'`])[\s\1|+]*$")
 # Rare in prose and frequent in code: brackets, operators, names with dots or underscores.
 _CODE = re.compile(r"[{}<>=\\|@$]|\w\(|_\w|\w_|://|--|::|\.\.\.|\w\.\w+\.\w")
 _WORD = re.compile(r"[A-Za-z]+(?:['\u2019-][A-Za-z]+)*")
-# Shorter ones are mostly headings and captions of parameters.
+# Shorter sentences are mostly headings and captions of parameters.
 _SHORTEST_SENTENCE_WORDS = 5
-_LEAST_WORD_FRACTION = 0.75
+_LEAST_WORD_FRACTION = 0.75  # of the characters of a sentence: words, each with a blank
 _PACKAGES = ("numpy", "apache_beam", "keras")
-# Tests, tables and generated code: few sentences, and the same ones again and again.
+# Tests, tables and generated code have few sentences, and many repeated ones.
 _LEFT_OUT_FOLDERS = frozenset(
     {
         "site-packages", "dist-packages", "__pycache__", "test", "tests", "testing", "idlelib",
@@ -50,7 +50,8 @@ def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
 
     Sources are Python's language reference, docstrings of the standard library and of required
     packages (never imported), and the texts the demo later fine-tunes on, without labels. Each
-    sentence is kept once. Deterministic per installation; the folder appears atomically.
+    sentence is kept once. An installation always gives the same files; the folder appears
+    atomically.
 
     Args:
         directory: to write.
@@ -76,15 +77,14 @@ def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
     with replacing_directory(directory) as aside:
         for name, texts in sources.items():
             documents = []
-            # Classes inherit docstrings, and modules copy them; each sentence is to be learned from
-            # once.
+            # Classes inherit docstrings, and modules copy them, so sentences repeat.
             for text in texts:
-                new = [
-                    each for each in dict.fromkeys(split_into_sentences(text)) if each not in seen
-                ]
+                distinct = dict.fromkeys(split_into_sentences(text))
+                new = [sentence for sentence in distinct if sentence not in seen]
                 seen.update(new)
                 counts[name] += len(new)
-                documents += ["\n".join(new)] if new else []
+                if new:
+                    documents.append("\n".join(new))
             (aside / name).write_text("\n\n".join(documents) + "\n", encoding="utf-8")
         if sum(counts.values()) < _FEWEST_SENTENCES:
             raise InputError(
@@ -112,8 +112,7 @@ def read_docstrings(source: bytes) -> list[str]:
             text = ast.get_docstring(node)
             if text:
                 by_line.append((getattr(node, "lineno", 0), text))
-        # Statements only: docstrings are nowhere inside of expressions, of which there are far
-        # more.
+        # Only statements: expressions are far more, and have no docstrings.
         to_visit += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
     return [text for _, text in sorted(by_line)]
 
@@ -149,7 +148,7 @@ def _fine_tuning_texts(data: Path) -> Iterator[str]:
 
 
 def split_into_sentences(text: str) -> list[str]:
-    """Return prose sentences without mark-up, examples, tables, headings and code.
+    """Return prose sentences without markup, examples, tables, headings and code.
 
     >>> split_into_sentences("Sorts the *items* in place. Try this::\\n\\n    sort([3, 1])\\n")
     ['Sorts the items in place.']
@@ -164,10 +163,10 @@ def prose_paragraphs(text: str) -> list[str]:
     """Join runs of lines of equal indentation; drop literal blocks, headings, tables.
 
     Args:
-        text: reStructuredText, Markdown or plain text, as docstrings are.
+        text: a docstring in reStructuredText, Markdown or plain text.
 
     Returns:
-        Each paragraph in a line, with its mark-up.
+        Each paragraph in a line, with its markup.
     """
     paragraphs: list[str] = []
     lines: list[str] = []
@@ -196,7 +195,7 @@ def prose_paragraphs(text: str) -> list[str]:
                 lines.clear()
             close()
             continue
-        # The output of an example goes on until a blank line.
+        # The output of an example continues to a blank line.
         if line.startswith((">>>", "```", "$ ")) or in_example:
             close()
             in_example = True
@@ -231,7 +230,7 @@ def reads_as_prose(sentence: str) -> bool:
     if not sentence[0].isupper() or sentence[-1] not in ".!?" or _CODE.search(sentence):
         return False
     words = _WORD.findall(sentence)
-    letters = sum(map(len, words)) + len(words)
-    return len(words) >= _SHORTEST_SENTENCE_WORDS and letters >= _LEAST_WORD_FRACTION * len(
-        sentence
-    )
+    if len(words) < _SHORTEST_SENTENCE_WORDS:
+        return False
+    characters = sum(map(len, words)) + len(words)
+    return characters >= _LEAST_WORD_FRACTION * len(sentence)

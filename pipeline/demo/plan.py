@@ -66,7 +66,8 @@ def make_plan(folder: Path, weights: Path) -> DemoPlan:
     Returns:
         The config of each job.
     """
-    corpus, data = folder / "corpus", folder / "data"
+    corpus = folder / "corpus"
+    data = folder / "data"
     settings = read_yaml((_PACKAGE / "settings.yaml").read_text(encoding="utf-8"))
     texts = str(corpus / "*.txt")
     vocab = build_section(
@@ -80,10 +81,12 @@ def make_plan(folder: Path, weights: Path) -> DemoPlan:
     )
 
     def plan_task(name: str, *, train: str, test: str, new: str) -> TaskPlan:
-        run, model = str(folder / name / "run"), str(folder / name / "model")
+        place = folder / name
+        run = str(place / "run")
+        model = str(place / "model")
         finetune = {"train": str(data / train), "init": str(weights), "output": run}
-        test_paths = {"model": run, "data": str(data / test), "output": str(folder / name / "test")}
-        scored = str(folder / name / f"scored{Path(new).suffix}")
+        test_paths = {"model": run, "data": str(data / test), "output": str(place / "test")}
+        scored = str(place / f"scored{Path(new).suffix}")
         return TaskPlan(
             finetune=finetune_config(settings[name] | finetune),
             evaluate=build_section(EvaluateConfig, test_paths),

@@ -1,4 +1,4 @@
-"""`bert-pipeline demo`: every stage on one machine, with the command that does it, and a report."""
+"""`bert-pipeline demo`: every stage on one machine, each with its command, and a report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.proposal.config_text import option_words
 from pipeline.report.artifact import loss_curve_lines
 
-_LINE_WIDTH = 96
+_LINE_WIDTH = 96  # characters
 _RUNNER = RunnerConfig()
 
 
@@ -42,7 +42,7 @@ def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]
     Args:
         output: folder of the demo.
         weights: folder to fine-tune from; None for the package with MiniLM.
-        options: how the jobs run.
+        options: of all jobs.
 
     Returns:
         `pretraining`, `complaints` and `cities` (metrics by name), `files` (path by meaning) and
@@ -153,8 +153,9 @@ def describe_pretraining(run: Path) -> tuple[dict[str, float], list[str]]:
         *loss_curve_lines(metrics),
     ]
     evaluations = [line for line in read_metrics(metrics) if line["split"] == "eval"]
-    # The learning of a tiny model shows in the difference, not in its numbers.
-    first, last = evaluations[0], evaluations[-1]
+    # The numbers of a tiny model are poor; the difference shows that it learns.
+    first = evaluations[0]
+    last = evaluations[-1]
     measures: dict[str, float] = {}
     for key in ("loss", "mlm_loss", "mlm_accuracy", "nsp_accuracy"):
         measures[f"first_{key}"] = first[key]
@@ -188,13 +189,12 @@ def describe_answers(metrics: dict[str, Any], scored: Path) -> list[str]:
         f"F1 {metrics['f1']:.1f} (of 100)",
         "new questions, as answered:",
     ]
-    rows = [json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()]
-    return lines + align(
-        [
-            (row["question"], f"{row['predicted_score']:.2f}  {row['predicted_answer']}")
-            for row in rows
-        ]
-    )
+    pairs = []
+    for line in scored.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        answer = f"{row['predicted_score']:.2f}  {row['predicted_answer']}"
+        pairs.append((row["question"], answer))
+    return lines + align(pairs)
 
 
 def align(rows: list[tuple[str, str]]) -> list[str]:

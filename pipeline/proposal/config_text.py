@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bert_tf.pretraining.step_trial import TriedStep
     from bert_tf.tasks.running.survey import MeasuredSteps
 
-_COMMENT_COLUMN = 34
+_COMMENT_COLUMN = 34  # of the config, in which reasons begin
 
 
 def commented_yaml(
@@ -42,16 +42,17 @@ def commented_yaml(
     for key, value in values.items():
         text = yaml_text({key: value}).rstrip("\n")
         reason = _comment(reasons[key]) if reasons.get(key) else ""
-        if "\n" in text or len(text) > _COMMENT_COLUMN:
-            lines += [f"  {reason}"] if reason else []
-            lines += [f"  {line}" for line in text.split("\n")]
-        else:
-            lines.append(f"  {text:{_COMMENT_COLUMN}}{reason}" if reason else f"  {text}")
+        if "\n" not in text and len(text) <= _COMMENT_COLUMN:
+            lines.append(f"  {text:{_COMMENT_COLUMN}}{reason}".rstrip())
+            continue
+        if reason:
+            lines.append(f"  {reason}")
+        lines += [f"  {line}" for line in text.split("\n")]
     return "\n".join([*lines, *(f"  {_comment(line)}" for line in hints), ""])
 
 
 def _comment(text: str) -> str:
-    """Write a comment in one line: a file's or column's name with line breaks would add keys."""
+    """Write a comment in one line: a line break in the name of a file or column would add keys."""
     return f"# {' '.join(printable(text).splitlines())}"
 
 
@@ -77,10 +78,13 @@ def option_words(config: Section, names: Iterable[str], *, section: str) -> list
             words += ["--set", f"{section}.{name}={shown_setting(value)}"]
         elif isinstance(value, bool):
             on, _, off = flag_text(field).partition("/")
-            words.append(on if value else off or f"--no-{on.removeprefix('--')}")
+            if not off:
+                off = f"--no-{on.removeprefix('--')}"
+            words.append(on if value else off)
         else:
-            for each in value if isinstance(value, tuple) else (value,):
-                words += [flag_text(field), shown_setting(each)]
+            items = value if isinstance(value, tuple) else (value,)
+            for item in items:
+                words += [flag_text(field), shown_setting(item)]
     return words
 
 
@@ -96,7 +100,14 @@ def config_file(path: str, *, overwrite: bool) -> Path:
 
 
 def time_line(seconds: float, steps: int, timed: MeasuredSteps | TriedStep, about: str) -> str:
-    """Describe the estimated time of a run, and what it is based on."""
+    """Describe the estimated time of a run, and the measurement behind it.
+
+    Args:
+        seconds: of the run.
+        steps: of the run.
+        timed: the steps that were timed.
+        about: the machine or arithmetic, for the reader.
+    """
     return (
         f"{shown_duration(seconds)} for {quantity(steps, 'step')} of {timed.seconds:.2f} s "
         f"({about}; {quantity(timed.count, 'step')} timed)"

@@ -21,7 +21,7 @@ from pipeline.report.corpus.survey import lengths_of, letters_by_script, similar
 from pipeline.vocabulary.learner import CONTINUATION, SPECIALS, learn_vocabulary
 from pipeline.vocabulary.word_counter import WordCounter
 
-_SAMPLE_BYTES = 16_000_000
+_SAMPLE_BYTES = 16_000_000  # of text
 _QUANTILES = {"5%": 0.05, "median": 0.5, "95%": 0.95, "longest": 1.0}
 _SCRIPTS_SHOWN = 3
 
@@ -32,15 +32,15 @@ class CorpusFacts:
 
     Attributes:
         sample: the part that was read.
-        scale: the text of the corpus over that of the sample.
-        about: goes before an amount; "" if the sample is all.
+        scale: the text of the corpus as a multiple of that of the sample.
+        about: word before an estimated amount; "" if the sample is all.
         document_words: int64 [documents], of the sample.
         document_sentences: int64 [documents], of the sample.
-        duplicates: documents of the sample that equal an earlier one.
+        duplicates: number of documents of the sample that equal an earlier one.
         similar: fraction of the sample's distinct documents that are near another one.
-        letters: of the sample, by script.
+        letters: number of letters of the sample, by script.
         vocab_size: that suits the corpus.
-        sample_tokens: of the sample, with a vocabulary of this size.
+        sample_tokens: number of tokens of the sample, with a vocabulary of this size.
     """
 
     sample: CorpusSample
@@ -81,12 +81,12 @@ def look_at_corpus(
     """Read a sample, or all of a small corpus.
 
     Args:
-        config: how to read it.
+        config: settings of reading.
         files: of the corpus.
         layouts: of plain text files, by path.
 
     Returns:
-        What the settings are chosen by.
+        The facts by which settings are chosen.
 
     Raises:
         InputError: the corpus has no text.
@@ -101,11 +101,10 @@ def look_at_corpus(
     lengths = lengths_of(blocks)
     folded = list(map(fold_block, blocks))
     near = similar_documents(blocks, folded, threshold=config.near_duplicate_threshold, most=0)
-    keys = np.concatenate([each.document_keys for each in folded])
+    keys = np.concatenate([block.document_keys for block in folded])
     scale = 1.0 if sample.is_whole else text_scale(config, sample, files)
-    vocab_size, tokens = _vocabulary(
-        blocks, lowercase_of(config.lowercase, config.keep_accents), scale
-    )
+    lowercase = lowercase_of(config.lowercase, config.keep_accents)
+    vocab_size, tokens = _vocabulary(blocks, lowercase, scale)
     return CorpusFacts(
         sample=sample,
         scale=scale,
@@ -134,12 +133,14 @@ def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) ->
         f"{quantity(facts.words, 'word')}, {quantity(facts.tokens, 'token')}{faulty}"
     )
     quantiles = ", ".join(
-        f"{name} {int(np.quantile(facts.document_words, q)):,}" for name, q in _QUANTILES.items()
+        f"{name} {int(np.quantile(facts.document_words, share)):,}"
+        for name, share in _QUANTILES.items()
     )
     yield f"  words       {quantiles} (of a document)"
     total = max(sum(facts.letters.values()), 1)
     scripts = sorted(facts.letters.items(), key=lambda item: -item[1])[:_SCRIPTS_SHOWN]
-    yield "  scripts     " + ", ".join(f"{name} {n / total:.1%}" for name, n in scripts)
+    shares = ", ".join(f"{name} {letters / total:.1%}" for name, letters in scripts)
+    yield f"  scripts     {shares}"
     if facts.duplicates or facts.similar:
         yield (
             f"  duplicates  {quantity(facts.duplicates, 'document')} equal to an earlier one; "
@@ -152,7 +153,7 @@ def _vocabulary(
 ) -> tuple[int, int]:
     """Return the size of vocabulary that suits the corpus, and the sample's tokens with it.
 
-    One vocabulary of the largest size is learned; merges come in order of frequency, so that each
+    Only the largest vocabulary is learned. Its merges are in the order of frequency, so each
     smaller one is its beginning.
     """
     counter = WordCounter(lowercase=lowercase, max_word_length=VocabConfig.max_word_length)
@@ -172,7 +173,7 @@ def _vocabulary(
     is_merged[: len(SPECIALS)] = False
     frequencies: list[tuple[int, np.ndarray]] = []
     tokens_by_size: dict[int, int] = {}
-    for size in VOCAB_SIZES:  # each is the beginning of the largest, which was not pruned
+    for size in VOCAB_SIZES:
         pieces = learned.pieces[:size]
         tokens = HostTokenizer(pieces, lowercase=lowercase).tokenize_texts(texts)
         weights = np.repeat(counts, np.diff(tokens.offsets)).astype(np.float64)

@@ -1,8 +1,8 @@
 """`init` of a task: from a file of labeled rows to a commented config for `finetune`.
 
-Columns are found by what they hold (`likely_columns` of the task), lengths by the tokenizer over
-all rows, batch size, learning rate and epochs by `choose_recipe` of `bert_tf/tasks/running`, and
-the time by training steps on the rows, of which the trained weights are thrown away.
+Columns are found by their content (`likely_columns` of the task), and lengths by the tokenizer over
+all rows. `choose_recipe` of `bert_tf/tasks/running` chooses batch size, learning rate and epochs.
+The time is measured by training steps on the rows, whose weights are thrown away.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from bert_tf.tasks.running.survey import MeasuredSteps, RowSurvey
 
 
-_ROWS = 4096  # that tell what the columns hold
-_WIDEST_EXAMPLE = 50
-_COVERED = 0.99  # of the rows are read to their end
-_LEAST_LENGTH = 32
-_LENGTH_MULTIPLE = 16
-_MEASURED_SECONDS = 2.0
+_ROWS = 4096  # by which the columns are found
+_WIDEST_EXAMPLE = 50  # characters
+_COVERED = 0.99  # of the rows, at least, are read to their end
+_LEAST_LENGTH = 32  # tokens
+_LENGTH_MULTIPLE = 16  # tokens
+_MEASURED_SECONDS = 2.0  # of training steps
 _QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "longest": 1.0}
 _EVALUATION_WORK = 1 / 3  # of a training step's: only the forward pass
 _HINTS = (
@@ -55,14 +55,17 @@ _HINTS = (
 
 def column_lines(table: TableSketch) -> Iterator[str]:
     """Yield a table of the columns: kind, cells that are filled, different values, an example."""
-    width = max(len("column"), *(len(each.name) for each in table.columns))
+    width = max(len("column"), *(len(column.name) for column in table.columns))
     yield f"  {'column':{width}}  {'kind':6}  {'filled':>6}  {'different':>9}  example"
-    for each in table.columns:
-        example = each.example
+    for column in table.columns:
+        example = column.example
         if len(example) > _WIDEST_EXAMPLE:
             example = example[: _WIDEST_EXAMPLE - 1] + "…"
-        column = f"  {each.name:{width}}  {each.kind:6}  {each.filled / max(each.rows, 1):>6.0%}"
-        yield f"{column}  {each.distinct:>9,}  {example}"
+        filled = column.filled / max(column.rows, 1)
+        yield (
+            f"  {column.name:{width}}  {column.kind:6}  {filled:>6.0%}  {column.distinct:>9,}  "
+            f"{example}"
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,19 +75,19 @@ class Draft:
     Attributes:
         options: the section of the task.
         values: by key, in the order of writing.
-        given_keys: keys that the user has set, which are kept.
+        user_keys: keys that the user has set, which are kept.
         reasons: comments by key.
     """
 
     options: type[FinetuneConfig]
     values: dict[str, Any]
-    given_keys: frozenset[str]
+    user_keys: frozenset[str]
     reasons: dict[str, str]
 
     def config(self, **changes: Any) -> FinetuneConfig:
         """Return the section, with changes to keys that the user has not set."""
-        free = {key: value for key, value in changes.items() if key not in self.given_keys}
-        return build_section(self.options, {**self.values, **free})
+        allowed = {key: value for key, value in changes.items() if key not in self.user_keys}
+        return build_section(self.options, {**self.values, **allowed})
 
 
 def draft_config(
@@ -113,7 +116,7 @@ def draft_config(
     keys = [text.partition("=")[0].partition(".")[2] for text in assignments]
     values = {key: value for key, value in base.as_dict().items() if key in keys}
     draft = Draft(
-        options=options, values={**required, **values}, given_keys=frozenset(values), reasons={}
+        options=options, values={**required, **values}, user_keys=frozenset(values), reasons={}
     )
     encoding = str(values.get("encoding") or file_encoding(source) or "utf-8")
     if encoding not in ("utf-8", values.get("encoding")):
@@ -135,9 +138,9 @@ def draft_config(
         for key, names in table.rivals.items():
             listed = ", ".join(map(repr, names))
             console.info(f"  {key} {guessed[key]!r} is a guess; also possible: {listed}")
-        ids = likely_id_column(block.columns, block.rows, _names_in({**guessed, **values}))
-        if ids is not None:
-            guessed = {**guessed, ID_COLUMN: ids}
+        id_column = likely_id_column(block.columns, block.rows, _names_in({**guessed, **values}))
+        if id_column is not None:
+            guessed = {**guessed, ID_COLUMN: id_column}
         draft.values.update({key: guessed[key] for key in guessed if key not in values})
         draft.reasons.update(_column_reasons(guessed, table))
     return draft
@@ -145,16 +148,22 @@ def draft_config(
 
 def _names_in(columns: Mapping[str, Any]) -> set[str]:
     """Return the columns that settings name, one or several each."""
-    values = [[each] if isinstance(each, str) else each for each in columns.values()]
-    return {name for listed in values if isinstance(listed, list | tuple) for name in listed}
+    names: set[str] = set()
+    for value in columns.values():
+        if isinstance(value, str):
+            names.add(value)
+        elif isinstance(value, list | tuple):
+            names.update(value)
+    return names
 
 
 def _column_reasons(columns: Mapping[str, Any], table: TableSketch) -> dict[str, str]:
+    """Return a comment on each key that names a column: the values of the column."""
     reasons = {}
-    for each in table.columns:
-        reasons[each.name] = f"{each.distinct:,} different values"
-        if each.words >= 2:
-            reasons[each.name] = f"{each.words:.0f} words on average"
+    for column in table.columns:
+        reasons[column.name] = f"{column.distinct:,} different values"
+        if column.words >= 2:
+            reasons[column.name] = f"{column.words:.0f} words on average"
     names = {key: name for key, name in columns.items() if isinstance(name, str)}
     return {key: reasons[name] for key, name in names.items() if name in reasons}
 
@@ -199,10 +208,10 @@ def propose(
         output: the config to write; named after source and task by default.
         assignments: `finetune.key=value` texts, which are kept.
         overwrite: whether to replace the config.
-        console: for what was found.
+        console: for the findings.
 
     Returns:
-        Path and settings of the config, and what they follow from: `duplicates` are rows with the
+        Path and settings of the config, and the facts behind them: `duplicates` are rows with the
             texts of an earlier row, `tokens` quantiles of the lengths of sequences, `seconds`
             estimated for the start, all steps and evaluations; `next` is the command line to run.
 
@@ -216,7 +225,7 @@ def propose(
     run = str(target.with_suffix(""))
     draft = draft_config(task, source, init=init, run=run, assignments=assignments, console=console)
     console.info(f"  reading all rows, with the tokenizer of {init}")
-    # Takes seconds to import, during which there is something to read already.
+    # Imported after the first findings are shown, since it takes seconds.
     from bert_tf.tasks.running.survey import Surveyor
     from bert_tf.weights.model_directory import read_model_directory
 
@@ -228,7 +237,7 @@ def propose(
     held_out = 0.0 if widest.eval is not None else widest.eval_fraction
     settings, recipe = _settings(model.config, survey, widest, held_out)
     config = draft.config(**settings)
-    chosen = {key: value for key, value in settings.items() if key not in draft.given_keys}
+    chosen = {key: value for key, value in settings.items() if key not in draft.user_keys}
     measured = surveyor.measure(config, _MEASURED_SECONDS, console)
     facts: dict[str, Any] = {
         "config": str(target),
@@ -245,7 +254,7 @@ def propose(
         **draft.reasons,
         **_reasons(recipe, survey, model.config, config.sequence_length),
     }
-    reasons = {key: reason for key, reason in reasons.items() if key not in draft.given_keys}
+    reasons = {key: reason for key, reason in reasons.items() if key not in draft.user_keys}
     return _write(source, facts, measured, reasons, _shape(model.config), console)
 
 
@@ -273,12 +282,11 @@ def preview_finetuning(config: FinetuneConfig, console: Console) -> dict[str, An
     measured = surveyor.measure(complete, _MEASURED_SECONDS, console)
     runs = len(config.runs()) if config.is_series else 1
     seconds = runs * _seconds(recipe, measured, held_out)
+    time = time_line(seconds, runs * recipe.steps, measured, measured.precision)
     costs = config.rates.shown(seconds)
-    console.info(
-        f"  time here   {time_line(seconds, runs * recipe.steps, measured, measured.precision)}"
-        + (f"; {costs}" if costs else ""),
-        "dry run: nothing was written",
-    )
+    if costs:
+        time = f"{time}; {costs}"
+    console.info(f"  time here   {time}", "dry run: nothing was written")
     return {
         "dry_run": True,
         "rows": survey.rows,
@@ -306,11 +314,15 @@ def _write(
     console: Console,
 ) -> dict[str, Any]:
     """Write the config, and add `next` to the facts."""
-    times = (facts["seconds"], facts["steps"], measured)
-    console.info(f"  time here   {time_line(*times, f'{measured.precision}, {shape}')}")
+    seconds = facts["seconds"]
+    steps = facts["steps"]
+    arithmetic = measured.precision
+    time = time_line(seconds, steps, measured, f"{arithmetic}, {shape}")
+    console.info(f"  time here   {time}")
     command = shlex.join(["bert-pipeline", "finetune", "--config", facts["config"]])
     rows = quantity(facts["rows"], "row")
-    heading = (command, f"For {rows} of {source}: {time_line(*times, measured.precision)}.")
+    time = time_line(seconds, steps, measured, arithmetic)
+    heading = (command, f"For {rows} of {source}: {time}.")
     text = commented_yaml(
         "finetune", facts["settings"], reasons=reasons, heading=heading, hints=_HINTS
     )
@@ -360,6 +372,7 @@ def _recipe(
 
 
 def _seen(source: str, survey: RowSurvey) -> Iterator[str]:
+    """Yield lines on rows for the user: their number, rejects, duplicates and lengths."""
     yield f"  rows        {survey.rows:,} usable, {len(survey.rejects):,} rejected"
     yield from describe_rejects(survey.rejects, survey.rows + len(survey.rejects), source)
     if survey.duplicates:
@@ -367,14 +380,16 @@ def _seen(source: str, survey: RowSurvey) -> Iterator[str]:
         conflicts = f"; {several} with several labels" if survey.conflicting else ""
         repeated = quantity(survey.duplicates, "row")
         yield f"  duplicates  {repeated} with the texts of an earlier row{conflicts}"
-    quantiles = ", ".join(f"{name} {n:,}" for name, n in _quantiles(survey.lengths).items())
+    lengths = _quantiles(survey.lengths)
+    quantiles = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+    unit = " (of windows)" if survey.in_windows else ""
     cut = f"; {survey.cut}" if survey.cut else ""
-    yield f"  tokens      {quantiles}{' (of windows)' if survey.in_windows else ''}{cut}"
+    yield f"  tokens      {quantiles}{unit}{cut}"
     yield from survey.details
 
 
 def _quantiles(lengths: np.ndarray) -> dict[str, int]:
-    return {name: int(np.ceil(np.quantile(lengths, q))) for name, q in _QUANTILES.items()}
+    return {name: int(np.ceil(np.quantile(lengths, share))) for name, share in _QUANTILES.items()}
 
 
 def _shape(model: BertConfig) -> str:
@@ -384,6 +399,7 @@ def _shape(model: BertConfig) -> str:
 def _reasons(
     recipe: ChosenRecipe, survey: RowSurvey, model: BertConfig, max_seq_length: int
 ) -> dict[str, str]:
+    """Return a comment on each value that follows from the rows."""
     fitting = float((survey.lengths <= max_seq_length).mean())
     fit = "all" if fitting == 1.0 else f"{fitting:.1%} of the"
     return {

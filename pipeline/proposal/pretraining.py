@@ -1,6 +1,6 @@
 """`init pretrain`: from a corpus to a commented config for `vocab`, `preprocess` and `train`.
 
-The rules and the papers they come from are in `pretraining_recipe.py`.
+`pretraining_recipe.py` has the rules and their papers.
 """
 
 from __future__ import annotations
@@ -52,13 +52,18 @@ SECTIONS: dict[str, type[Section]] = {
     "preprocess": PreprocessConfig,
     "train": TrainConfig,
 }
-_MEASURED_SECONDS = 2.0
+_MEASURED_SECONDS = 2.0  # of training steps
 _TRIAL_FLOPS = 1e11  # of a step that is timed: half a second at 200 GFLOP/s
-_FEW_WORDS = 1_000_000
-_MANY_SIMILAR = 0.01  # of the documents
-_LONG_SECONDS = 24 * 3600
-_SENTENCES_OF_PAIRS = 2  # of half of the documents, for next sentences to be told apart
-_SHARED = {"lowercase", "keep_accents", *(each.name for each in dataclasses.fields(CorpusSection))}
+_FEW_WORDS = 1_000_000  # too few to pretrain from scratch
+_MANY_SIMILAR = 0.01  # of the documents: more are worth dropping near duplicates
+_LONG_SECONDS = 24 * 3600  # of a run: longer ones get advice
+_SENTENCES_OF_PAIRS = 2  # in half of the documents, at least, for next-sentence prediction
+# Keys of both data jobs.
+_SHARED = {
+    "lowercase",
+    "keep_accents",
+    *(field.name for field in dataclasses.fields(CorpusSection)),
+}
 
 
 def given_settings(
@@ -68,8 +73,8 @@ def given_settings(
 
     Args:
         source: path or glob of the corpus.
-        target: the config file, after which outputs are named.
-        assignments: `section.key=value` texts; a key of both data jobs holds for both.
+        target: the config file, whose name outputs begin with.
+        assignments: `section.key=value` texts; a key of both data jobs is set for both.
 
     Returns:
         Values by key, for each of the sections.
@@ -79,17 +84,18 @@ def given_settings(
     """
     stem = target.with_suffix("")
     names: dict[str, list[str]] = {name: [] for name in SECTIONS}
-    shared = []
+    all_assignments: list[str] = []
     for text in assignments:
-        section, _, rest = text.partition(".")
-        if section not in SECTIONS:
+        owner, _, rest = text.partition(".")
+        if owner not in SECTIONS:
             expected = ", ".join(SECTIONS)
             raise ConfigError([f"--set {text}: init pretrain sets keys of {expected}"])
         key = rest.partition("=")[0]
-        is_shared = section != "train" and key in _SHARED
-        for name in ("vocab", "preprocess") if is_shared else (section,):
+        is_shared = owner != "train" and key in _SHARED
+        owners = ("vocab", "preprocess") if is_shared else (owner,)
+        for name in owners:
             names[name].append(key)
-            shared.append(f"{name}.{rest}")
+            all_assignments.append(f"{name}.{rest}")
     corpus = {"input": (source,)}
     required: dict[str, dict[str, Any]] = {
         "vocab": {**corpus, "output": f"{stem}-vocab.txt"},
@@ -99,7 +105,8 @@ def given_settings(
     by_section = {}
     for name, section_type in SECTIONS.items():
         flags = {key: value for key, value in required[name].items() if key not in names[name]}
-        values = resolve(section_type, assignments=tuple(shared), flags=flags).as_dict()
+        section = resolve(section_type, assignments=tuple(all_assignments), flags=flags)
+        values = section.as_dict()
         kept = {key: values[key] for key in names[name]}
         by_section[name] = {**flags, **kept}
         if name == "train" and "size" not in names[name]:
@@ -118,24 +125,24 @@ def propose_settings(
         facts: the corpus.
 
     Returns:
-        The values of all sections, and the recipe of those that are not `given`.
+        The values of all sections, and the recipe in them.
 
     Raises:
-        UsageError: a model is given, for which no size can be proposed.
+        UsageError: the user names a model, for which no size can be proposed.
     """
     is_paired = float(np.median(facts.document_sentences)) >= _SENTENCES_OF_PAIRS
     is_paired &= facts.documents > 1  # a random sentence is of another document
     vocab_size = user_settings["vocab"].get("vocab_size", facts.vocab_size)
-    # Without pairs, sequences are filled from several documents, however short these are.
+    user_train = user_settings["train"]
+    # Without pairs, sequences are filled from several documents, no matter how short they are.
     length = choose_length(facts.document_tokens) if is_paired else LENGTH
     recipe = choose_recipe(
-        user_settings["train"].get("size") or choose_size(facts.tokens, vocab_size),
+        user_train.get("size") or choose_size(facts.tokens, vocab_size),
         tokens=facts.tokens,
         max_seq_length=user_settings["preprocess"].get("max_seq_length") or length,
-        batch_size=user_settings["train"].get("batch_size"),
-        steps=user_settings["train"].get("steps"),
+        batch_size=user_train.get("batch_size"),
+        steps=user_train.get("steps"),
     )
-    pairs = {} if is_paired else {"pair_task": "none"}
     proposed: dict[str, dict[str, Any]] = {
         "vocab": {**seen, "vocab_size": vocab_size},
         "preprocess": {
@@ -143,24 +150,23 @@ def propose_settings(
             "max_seq_length": recipe.max_seq_length,
             "max_predictions_per_seq": recipe.max_predictions_per_seq,
             "masking": "dynamic",
-            **pairs,
         },
         "train": {
             key: getattr(recipe, key)
             for key in ("size", "batch_size", "learning_rate", "steps", "eval_every")
         },
     }
+    if not is_paired:
+        proposed["preprocess"]["pair_task"] = "none"
     if nvidia_gpus():
-        # With dropout of attention, GPUs write all scores to memory: cuDNN's fused kernels have
-        # none that a resumed run could repeat. MosaicBERT and ModernBERT train without it, too.
+        # With dropout of attention, GPUs write all scores to memory: cuDNN's fused kernels have no
+        # dropout that a resumed run could repeat. MosaicBERT and ModernBERT train without it, too.
         proposed["train"]["attention_probs_dropout_prob"] = 0.0
-    settings = {
-        name: {
-            **user_settings[name],
-            **{k: v for k, v in values.items() if k not in user_settings[name]},
-        }
-        for name, values in proposed.items()
-    }
+    settings = {}
+    for name, values in proposed.items():
+        own = user_settings[name]
+        others = {key: value for key, value in values.items() if key not in own}
+        settings[name] = {**own, **others}
     if {"model_config", "init"} & settings["train"].keys():
         raise UsageError(
             "init pretrain proposes a size; leave out train.model_config and train.init, and put "
@@ -184,6 +190,9 @@ def setting_reasons(
     of_length = "99% of the documents are not longer"
     if recipe.max_seq_length == LENGTH:
         of_length = "as in 90% of BERT's steps"
+    of_pair_task = "random sentences need another document"
+    if facts.documents > 1:
+        of_pair_task = "documents with one sentence have no next sentence"
     return {
         "vocab": {**common, "vocab_size": of_vocab_size},
         "preprocess": {
@@ -191,9 +200,7 @@ def setting_reasons(
             "max_seq_length": of_length,
             "max_predictions_per_seq": "15% of the tokens",
             "masking": "train draws new masks every epoch",
-            "pair_task": "documents with one sentence have no next sentence"
-            if facts.documents > 1
-            else "random sentences need another document",
+            "pair_task": of_pair_task,
         },
         "train": _train_reasons(facts, recipe, settings["vocab"]["vocab_size"]),
     }
@@ -202,6 +209,7 @@ def setting_reasons(
 def _train_reasons(
     facts: CorpusFacts, recipe: PretrainingRecipe, vocab_size: int
 ) -> dict[str, str]:
+    """Return a comment on each setting of `train`."""
     model = sized_config(recipe.size, vocab_size)
     rule = f"{TOKENS_PER_WEIGHT} tokens for each in {EPOCHS} epochs"
     is_enough = TOKENS_PER_WEIGHT * model.encoder_parameters <= EPOCHS * facts.tokens
@@ -238,12 +246,12 @@ def propose_pretraining(
         source: path or quoted glob of the corpus.
         output: the config to write; named after the first file of the corpus by default.
         assignments: `section.key=value` texts of `vocab`, `preprocess` and `train`, which are kept;
-            a key of both data jobs holds for both.
+            a key of both data jobs is set for both.
         overwrite: whether to replace the config.
-        console: for what was found.
+        console: for the findings.
 
     Returns:
-        Path and settings of the config, and what they follow from: amounts are estimates unless
+        Path and settings of the config, and the facts behind them: amounts are estimates unless
             `is_whole`, `duplicates` are documents of the sample that equal an earlier one,
             `seconds` are estimated for all of `train`; `next` are the command lines to run.
 
@@ -270,18 +278,18 @@ def propose_pretraining(
     commands = [shlex.join(["bert-pipeline", name, "--config", str(target)]) for name in SECTIONS]
     about = f"For {source}, {facts.about}{quantity(facts.words, 'word')}:"
     reasons = setting_reasons(facts, recipe, settings)
-    text = "".join(
-        commented_yaml(
+    text = ""
+    heading: tuple[str, ...] = (*commands, about, f"{time}.")
+    for name in SECTIONS:
+        own = user_settings[name]
+        text += commented_yaml(
             name,
             settings[name],
-            reasons={
-                key: why for key, why in reasons[name].items() if key not in user_settings[name]
-            },
-            heading=(*commands, about, f"{time}.") if name == "vocab" else (),
+            reasons={key: reason for key, reason in reasons[name].items() if key not in own},
+            heading=heading,
             hints=(f"All keys: bert-pipeline {name} --help-all",),
         )
-        for name in SECTIONS
-    )
+        heading = ()  # only above the first section
     write_text_atomically(target, text)
     console.info(f"wrote {target}; next:", *(f"  {command}" for command in commands))
     return {
@@ -301,7 +309,16 @@ def propose_pretraining(
 def _look(
     files: list[FileInfo], settings: Mapping[str, Any], console: Console
 ) -> tuple[CorpusFacts, dict[str, Any]]:
-    """Survey a corpus; also return the settings of both data jobs that it decides."""
+    """Survey a corpus.
+
+    Args:
+        files: of the corpus.
+        settings: of `preprocess`, those of the user.
+        console: for the findings.
+
+    Returns:
+        The facts, and the settings of both data jobs that follow from the corpus.
+    """
     guess = file_encoding(files[0].path) if Path(files[0].path).is_file() else None
     encoding = str(settings.get("encoding") or guess or "utf-8")
     seen: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
@@ -354,7 +371,7 @@ def _estimate(
     train = build_section(TrainConfig, settings["train"])
     preprocess = build_section(PreprocessConfig, settings["preprocess"])
     console.info("  timing training steps")
-    # Takes seconds to import, during which there is something to read already.
+    # Imported after the first findings are shown, since it takes seconds.
     from bert_tf.pretraining.step_trial import StepShape, try_steps
     from bert_tf.training.arithmetic import BatchRows, expected_arithmetic
 
@@ -365,8 +382,9 @@ def _estimate(
     )
     model = train.with_dropout(sized_config(str(train.size), settings["vocab"]["vocab_size"]))
     part = shape.part(model, _TRIAL_FLOPS)
-    way = expected_arithmetic(train, [BatchRows(batch=part.rows)], console=Console(quiet=True))
-    (tried,) = try_steps([way], model, part, seconds=_MEASURED_SECONDS)
+    rows = [BatchRows(batch=part.rows)]
+    arithmetic = expected_arithmetic(train, rows, console=Console(quiet=True))
+    (tried,) = try_steps([arithmetic], model, part, seconds=_MEASURED_SECONDS)
     if tried is None:
         raise RunnerFailed(
             f"{quantity(part.rows, 'row')} do not fit into the memory; set a smaller train.size"
@@ -375,5 +393,5 @@ def _estimate(
     seconds = whole.start_seconds + train.steps * whole.seconds
     if train.max_minutes:
         seconds = min(seconds, 60 * train.max_minutes)
-    precision = way.precision.policy.removeprefix("mixed_")
+    precision = arithmetic.precision.policy.removeprefix("mixed_")
     return seconds, whole, time_line(seconds, train.steps, whole, precision)

@@ -10,28 +10,30 @@ import numpy as np
 
 from bert_tf.config.bert import SIZES, BertConfig, sized_config
 
-# Devlin et al. (2019, A.2) read their corpus about 40 times; Muennighoff et al. (2023) find nothing
-# gained beyond about that.
+# Devlin et al. (2019, A.2) read their corpus about 40 times; Muennighoff et al. (2023) find hardly
+# any gain from more.
 EPOCHS = 40
 # Hoffmann et al. (2022): tokens to be read per weight.
 TOKENS_PER_WEIGHT = 20
 VOCAB_SIZES = (30_000, 16_000, 8_000, 4_000)
-# Gowda and May (2020): so many entries should occur so often for their embeddings to be learned.
+# Gowda and May (2020): fraction of the entries, and number of times that each of these should occur
+# for its embedding to be learned.
 _FREQUENT_FRACTION = 0.95
 _FREQUENT = 100
-# By width. 128: configs/train/tiny.yaml; up to 512: ELECTRA-Small (Clark et al. 2020), less for
-# larger batches; from 768: Devlin et al. (2019).
+# Learning rates and batch sizes up to a width. 128: configs/train/tiny.yaml; up to 512:
+# ELECTRA-Small (Clark et al. 2020), less for larger batches; from 768: Devlin et al. (2019).
 _RATES = ((128, 1e-3), (256, 5e-4), (512, 3e-4), (math.inf, 1e-4))
 _BATCHES = ((256, 64), (512, 128), (math.inf, 256))
 _LEAST_BATCH = 16
-_ENOUGH_STEPS = 10_000  # smaller batches make as many of little text
+_ENOUGH_STEPS = 10_000  # little text gets smaller batches, so that it makes so many steps
 MOST_STEPS = 1_000_000  # of BERT
-LENGTH = 128  # of BERT's first 90% of the steps
+LENGTH = 128  # tokens, as in the first 90% of BERT's steps
 _LEAST_LENGTH = 32
 _LENGTH_MULTIPLE = 16
-_COVERED = 0.99  # of the documents fit in a sequence
-_MASKED = 0.15
-_EVALUATIONS = 20
+_SPECIAL_TOKENS = 3  # [CLS] and two [SEP]
+_COVERED = 0.99  # of the documents, at least, fit in a sequence
+_MASKED = 0.15  # of the tokens
+_EVALUATIONS = 20  # of a run
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,9 +49,9 @@ class PretrainingRecipe:
     eval_every: int
 
     def passes_over(self, tokens: float) -> float:
-        """Return how often a run reads its text (Devlin et al. 2019, A.2).
+        """Return the number of times that a run reads its text (Devlin et al. 2019, A.2).
 
-        All positions of a sequence are taken to be filled.
+        It assumes that all positions of a sequence are filled.
         """
         return self.steps * self.batch_size * self.max_seq_length / max(tokens, 1)
 
@@ -74,11 +76,11 @@ def choose_vocab_size(frequencies_by_size: Sequence[tuple[int, np.ndarray]]) -> 
 
 
 def choose_size(tokens: float, vocab_size: int) -> str:
-    """Return the largest model that 40 passes over the text give 20 tokens per weight.
+    """Return the largest model for which 40 passes over the text give 20 tokens per weight.
 
     Args:
         tokens: of the corpus.
-        vocab_size: which the weights of the embeddings depend on.
+        vocab_size: of the model, for the weights of its embeddings.
 
     Returns:
         The name of a size; the smallest if there is too little text for any.
@@ -92,7 +94,7 @@ def choose_size(tokens: float, vocab_size: int) -> str:
 
 
 def choose_length(document_tokens: np.ndarray) -> int:
-    """Return 128 tokens as BERT, or fewer if 99% of the documents fit in them.
+    """Return 128 tokens, like BERT, or fewer if 99% of the documents fit in them.
 
     Args:
         document_tokens: int or float [documents].
@@ -100,13 +102,13 @@ def choose_length(document_tokens: np.ndarray) -> int:
     Returns:
         A multiple of 16 between 32 and 128.
     """
-    needed = float(np.quantile(document_tokens, _COVERED)) + 3  # [CLS] and two [SEP]
+    needed = float(np.quantile(document_tokens, _COVERED)) + _SPECIAL_TOKENS
     rounded = math.ceil(needed / _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
     return min(max(rounded, _LEAST_LENGTH), LENGTH)
 
 
 def largest_batch(size: str) -> int:
-    """Return the sequences in a batch where there is enough text."""
+    """Return the number of sequences in a batch for a model with enough text."""
     width = SIZES[size]["hidden_size"]
     return next(batch for widest, batch in _BATCHES if width <= widest)
 

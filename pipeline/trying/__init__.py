@@ -1,1 +1,1 @@
-"""Models tried by hand on a page of this machine."""
+"""A page on this machine on which a user tries a model."""

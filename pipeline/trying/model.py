@@ -28,8 +28,8 @@ class Tried:
     Attributes:
         inputs: a text or a list of texts by input name.
         predictions: as `score` writes them in JSON lines.
-        ranking: the choices by probability, the likeliest first; None without a choice.
-        lost_tokens: that were cut off.
+        ranking: the choices by probability, the most likely first; None without a choice.
+        lost_tokens: number of tokens that were cut off.
     """
 
     inputs: Mapping[str, str | list[str]]
@@ -79,14 +79,15 @@ class TriedModel:
             raise _unpredictable(fault)
         inputs = {name: [value] for name, value in values.items()}
         engine = self.predictor.engine
-        assert engine is not None  # only `check_row` has none
+        assert engine is not None  # only predictors for `check_row` have none
         predicted = engine.predict(inputs)
         if declared.outcome_faults is not None:
             for fault in declared.outcome_faults(predicted).values():
                 raise _unpredictable(fault)
+        (predictions,) = prediction_rows(declared.predictions, predicted)
         return Tried(
             inputs=values,
-            predictions=prediction_rows(declared.predictions, predicted)[0],
+            predictions=predictions,
             ranking=self._ranking(predicted, inputs),
             lost_tokens=int(predicted.get(LOST_TOKENS, [0])[0]),
         )
@@ -94,7 +95,7 @@ class TriedModel:
     def _ranking(
         self, predicted: Mapping[str, Any], inputs: Mapping[str, list[Any]]
     ) -> list[tuple[str, float]] | None:
-        """Return the choices of a row with their probabilities, the likeliest first."""
+        """Return the choices of a row with their probabilities, the most likely first."""
         declared = self.predictor.declared
         if declared.probabilities is None:
             return None
@@ -133,7 +134,7 @@ def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
     if is_exported(folder):
         yield TriedModel(name=path, predictor=load(folder))
         return
-    # TensorFlow, which exported models may do without.
+    # Loads TensorFlow, which an exported model may not need.
     from bert_tf.export.loading import load_trained_model
     from bert_tf.export.registry import FORMATS
     from bert_tf.tasks.registry import with_task_of_weights
@@ -155,7 +156,7 @@ def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
 
 def _unpredictable(fault: Fault) -> UsageError:
     reason, detail = fault
-    return UsageError(reason + (f": {detail}" if detail else ""))
+    return UsageError(f"{reason}: {detail}" if detail else reason)
 
 
 def _value(name: str, text: str, *, is_list: bool, may_be_empty: bool = False) -> str | list[str]:

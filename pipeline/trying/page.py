@@ -17,13 +17,13 @@ from pipeline.report.document import folded, html_document, section_html, senten
 from pipeline.trying.model import Tried, TriedModel
 
 MOST_ROWS = 100
-_SMALLEST_FIXED = 1e-4  # below, four decimals say nothing
-_HUES = (210, 30, 130, 280, 0, 180, 60, 320)
+_SMALLEST_FIXED = 1e-4  # four decimals of smaller numbers are zeros
+_HUES = (210, 30, 130, 280, 0, 180, 60, 320)  # degrees, of the colors of labels
 _OUTSIDE = "O"  # the tag of words that belong to nothing
 _WIDE = ' class="wide"'
 
 Span = tuple[int, int, str]
-"""First character, the one after the last, and its label; "" if there is only one kind."""
+"""(start, end, label) of a span in characters; the label is "" if there is only one kind."""
 
 
 class TryPage:
@@ -37,7 +37,7 @@ class TryPage:
         return self._page({}, "")
 
     def refused(self, line: str, texts: Mapping[str, str] | None = None) -> str:
-        """Return the page with an error under the form, which keeps what was typed."""
+        """Return the page with an error under the form, which keeps the typed texts."""
         return self._page(texts or {}, f'<p class="fault">{escape(line)}</p>')
 
     def answered(self, texts: Mapping[str, str]) -> tuple[str, bool]:
@@ -70,12 +70,13 @@ class TryPage:
         return f'{lost}{predictions}<p class="note">Computed in {1000 * seconds:,.0f} ms.</p>'
 
     def _page(self, texts: Mapping[str, str], result: str) -> str:
-        """Return the form with what was typed; the first empty input has the focus."""
+        """Return the form with the typed texts; the first empty input has the focus."""
         predictor = self._model.predictor
         typed = {name: texts.get(name, "") for name in predictor.columns}
-        first_to_type = min(typed, key=lambda name: bool(typed[name].strip()))
+        # The first one if none is empty.
+        first_empty = min(typed, key=lambda name: bool(typed[name].strip()))
         areas = "".join(
-            _area(name, column, typed[name], has_focus=name == first_to_type)
+            _area(name, column, typed[name], has_focus=name == first_empty)
             for name, column in predictor.columns.items()
         )
         return html_document(
@@ -91,9 +92,13 @@ class TryPage:
 
 
 def _area(name: str, column: str | list[str], text: str, *, has_focus: bool) -> str:
+    """Render the label and field of an input."""
     columns = [column] if isinstance(column, str) else column
-    facts = [f"column {', '.join(columns)}"] if columns != [name] else []
-    facts += [] if isinstance(column, str) else ["one per line"]
+    facts = []
+    if columns != [name]:
+        facts.append(f"column {', '.join(columns)}")
+    if not isinstance(column, str):
+        facts.append("one per line")
     more = f" <span>({escape(', '.join(facts))})</span>" if facts else ""
     name = escape(name)
     focus = " autofocus" if has_focus else ""
@@ -122,7 +127,8 @@ def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: s
         columns: tuple[tuple[str, CellKind], ...] = ((noun, "text"), ("probability", "fraction"))
         parts.append(_table(f"{noun} probabilities", columns, tried.ranking))
     for field in fields:
-        value, title = tried.predictions[field.name], _words(field.name)
+        value = tried.predictions[field.name]
+        title = _words(field.name)
         if _is_structured(value):
             body = _structured(title, value, tried.inputs)
         else:
@@ -170,12 +176,15 @@ def _hues(names: Iterable[str]) -> dict[str, int]:
 
 
 def _scalars(fields: Sequence[PredictionField], tried: Tried) -> str:
-    cells = "".join(
-        f"<div{_WIDE if field.kind in ('text', 'json') else ''}>"
-        f"<dt>{escape(_words(field.name))}</dt>"
-        f'<dd dir="auto">{escape(_as_line(field, tried.predictions[field.name]))}</dd></div>'
-        for field in fields
-    )
+    """Render values in a line each, side by side if they are short."""
+    cells = ""
+    for field in fields:
+        width = _WIDE if field.kind in ("text", "json") else ""
+        value = _as_line(field, tried.predictions[field.name])
+        cells += (
+            f"<div{width}><dt>{escape(_words(field.name))}</dt>"
+            f'<dd dir="auto">{escape(value)}</dd></div>'
+        )
     return f'<dl class="metrics">{cells}</dl>' if cells else ""
 
 
@@ -184,7 +193,7 @@ def _as_line(field: PredictionField, value: Any) -> str:
     if value is None or value == "" or value == []:
         return "none"
     if isinstance(value, list):
-        return ", ".join(_as_line(field, each) for each in value)
+        return ", ".join(_as_line(field, item) for item in value)
     if isinstance(value, float):
         if field.kind == "value":
             return f"{value:.6g}"
@@ -193,21 +202,20 @@ def _as_line(field: PredictionField, value: Any) -> str:
 
 
 def _is_structured(value: Any) -> bool:
-    """Return whether a value is a record, or a list of records or lists."""
-    return isinstance(value, dict) or (
-        isinstance(value, list) and any(isinstance(each, dict | list) for each in value)
-    )
+    """Return whether a value is a record, or a list with records or lists."""
+    if isinstance(value, list):
+        return any(isinstance(item, dict | list) for item in value)
+    return isinstance(value, dict)
 
 
 def _structured(title: str, value: Any, inputs: Mapping[str, Any]) -> str:
     """Render records as a table, and above it the input with their spans marked."""
-    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+    if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         return _marked_spans(value, inputs) + _records(title, value)
     if isinstance(value, list) and all(map(_is_structured, value)):
-        numbered = enumerate(value, start=1)
         return "".join(
-            _structured(f"{title}, {number} of {len(value)}", each, inputs)
-            for number, each in numbered
+            _structured(f"{title}, {number} of {len(value)}", item, inputs)
+            for number, item in enumerate(value, start=1)
         )
     return f"<p>{escape(json.dumps(value, ensure_ascii=False))}</p>"
 
@@ -219,7 +227,7 @@ def _records(title: str, records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _kind(values: Sequence[Any]) -> CellKind:
-    """Return how to write a column, by the values in it."""
+    """Return the kind of a column, by its values."""
     known = [value for value in values if value is not None]
     if known and all(isinstance(value, int) for value in known):
         return "count"
@@ -238,7 +246,7 @@ def _table(
 
 
 def _marked_places(fields: Sequence[PredictionField], tried: Tried) -> str:
-    """Mark the input that a predicted text was taken from, found by its two places."""
+    """Mark a predicted text in the input that has it at its two places; "" without places."""
     places = [tried.predictions[field.name] for field in fields if field.kind == "place"]
     texts = [tried.predictions[field.name] for field in fields if field.kind == "text"]
     if len(places) != 2 or None in places:
@@ -251,7 +259,7 @@ def _marked_places(fields: Sequence[PredictionField], tried: Tried) -> str:
 
 
 def _marked_spans(records: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]) -> str:
-    """Mark the spans of records in the input they are of; "" if they are not spans of any."""
+    """Mark the spans of records in the input that has their texts; "" if no input has them."""
     spans = []
     for record in records:
         name = record.get("label", record.get("tag"))
@@ -259,17 +267,16 @@ def _marked_spans(records: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any
             return ""
         spans.append((record["start"], record["end"], str(name)))
     for text in _texts_of(inputs):
-        if all(
-            text[start:end] == record.get("text", text[start:end])
-            for (start, end, _), record in zip(spans, records, strict=True)
-        ):
-            inside = [(start, end, name) for start, end, name in spans if name != _OUTSIDE]
+        parts = [text[start:end] for start, end, _ in spans]
+        named = zip(parts, records, strict=True)
+        if all(part == record.get("text", part) for part, record in named):
+            inside = [span for span in spans if span[2] != _OUTSIDE]
             return marked_text(text, inside)
     return ""
 
 
 def _texts_of(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the longest first, since spans are rather in a context than in a question."""
+    """Return the input texts, the longest first: spans are mostly in contexts, not questions."""
     texts = [value for value in inputs.values() if isinstance(value, str)]
     return sorted(texts, key=len, reverse=True)
 

@@ -1,8 +1,8 @@
-"""Serves the page to browsers on this machine only.
+"""Serves the page only to browsers on this machine.
 
 Uses `http.server`: one form for one person needs no framework, and less code listens on a port.
-Security: it listens on 127.0.0.1 only; checks the Host header against DNS rebinding; takes forms
-of its own page only; bounds the bytes it reads and the time it waits for them.
+Security: the server listens only on 127.0.0.1, checks the Host header against DNS rebinding, takes
+only forms of its own page, and limits the bytes it reads and the time it waits for them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from pipeline.trying.page import TryPage
 
 LOOPBACK = "127.0.0.1"
 MOST_BYTES = 1 << 20  # of a form: several inputs of the most characters, each percent-encoded
-_MOST_DRAINED = 1 << 25
-_MOST_DIGITS = 18  # of its length
-_MOST_FIELDS = 64
-_CHUNK = 1 << 16
+_MOST_DRAINED = 1 << 25  # bytes of a refused form that are read before the answer
+_MOST_DIGITS = 18  # of the length of a form
+_MOST_FIELDS = 64  # of a form
+_CHUNK = 1 << 16  # bytes
 _SECONDS = 30.0  # until more of a request has to arrive
-_MOST_SECONDS = 120.0  # until all of it has
+_MOST_SECONDS = 120.0  # until all of a request has to arrive
 _FORM = "application/x-www-form-urlencoded"
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -45,7 +45,7 @@ def listen(port: int) -> socket.socket:
     """Listen on the loopback address.
 
     Args:
-        port: 0 takes a free one.
+        port: 0 for any free one.
 
     Returns:
         The socket.
@@ -78,8 +78,8 @@ class PageServer(ThreadingHTTPServer):
         self.page = page
         self.console = console
         port = listening.getsockname()[1]
-        of_port = "" if port == HTTP_PORT else f":{port}"  # as browsers write it
-        self.hosts = [LOOPBACK + of_port, "localhost" + of_port]
+        suffix = "" if port == HTTP_PORT else f":{port}"  # as browsers write it
+        self.hosts = [LOOPBACK + suffix, "localhost" + suffix]
 
     @property
     def url(self) -> str:
@@ -87,25 +87,26 @@ class PageServer(ThreadingHTTPServer):
         return f"http://{self.hosts[0]}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report an error in one line; browsers that leave early are none."""
+        """Report an error in one line, unless the browser closed the connection."""
         error = sys.exception()
         if not isinstance(error, ConnectionError | TimeoutError):
             self.console.warn(f"a request failed: {_one_line(error)}")
 
 
 class _Refused(Exception):
-    """A request that is not answered: the status, and a line on why."""
+    """A request that is refused, with the status and a line for the user."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     """Answers one connection.
 
-    What is read from it is bounded twice: by the time between parts of a request (`timeout`), and
-    by the time for all of it, since a client may send a byte at a time.
+    Reading has two limits: the time between parts of a request (`timeout`), and the time for all of
+    it, since a client may send a byte at a time.
     """
 
     timeout = _SECONDS
-    server_version, sys_version = "bert-pipeline", ""
+    server_version = "bert-pipeline"
+    sys_version = ""
 
     def setup(self) -> None:
         super().setup()
@@ -127,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
         return cast("PageServer", self.server)
 
     def _respond(self) -> None:
-        """Answer GET, HEAD and POST with the page, or with a line on why not."""
+        """Answer GET, HEAD and POST with the page, or with a line on the fault."""
         length = self.headers.get("Content-Length", "")
         is_length = length.isascii() and length.isdecimal() and len(length) <= _MOST_DIGITS
         self._unread = int(length) if is_length else 0
@@ -145,7 +146,8 @@ class _Handler(BaseHTTPRequestHandler):
                 html, is_predicted = page.answered(typed)
                 status = HTTPStatus.OK if is_predicted else HTTPStatus.BAD_REQUEST
             else:
-                html, status = page.blank(), HTTPStatus.OK
+                html = page.blank()
+                status = HTTPStatus.OK
         except _Refused as refused:
             status, line = refused.args
             html = page.refused(line)
@@ -154,16 +156,19 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception as error:
             line = f"the model failed on this: {_one_line(error)}"
             self._served.console.warn(line)
-            html, status = page.refused(line, typed), HTTPStatus.INTERNAL_SERVER_ERROR
+            html = page.refused(line, typed)
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
         self._send(status, html, "text/html")
 
-    do_GET = do_HEAD = do_POST = _respond
+    do_GET = _respond
+    do_HEAD = _respond
+    do_POST = _respond
 
     def _check_sender(self) -> None:
         """Refuse requests that other pages may have sent from the user's browser.
 
-        A name of another host that resolves to this machine (DNS rebinding) shows in `Host`, a form
-        of another page in `Origin`.
+        The header `Host` shows another host's name that resolves to this machine (DNS rebinding);
+        `Origin` shows a form of another page.
         """
         hosts = self._served.hosts
         named = [host.lower() for host in self.headers.get_all("Host", [])]
@@ -212,7 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {name: value.replace("\r\n", "\n") for name, value in fields}
 
     def _drain(self) -> None:
-        """Read the rest of the form; many browsers show no answer before all is sent."""
+        """Read the rest of the form: many browsers show no answer before they have sent all."""
         left = min(self._unread, _MOST_DRAINED)
         while left > 0:
             chunk = self.rfile.read(min(left, _CHUNK))
@@ -233,17 +238,20 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: neither requests nor what was typed."""
+        """Log nothing: neither requests nor typed texts."""
 
 
 def _one_line(error: BaseException | None) -> str:
     """Return the kind of an error and the first line of its message."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}".rstrip(": ")
+    first_line = lines[0] if lines else ""
+    return f"{type(error).__name__}: {first_line}".rstrip(": ")
 
 
 def serve(model: str, *, port: int, console: Console) -> None:
-    """Serve the page of a model until Ctrl-C; takes the port before it loads the model.
+    """Serve the page of a model until Ctrl-C.
+
+    The port is taken before the model is loaded, so that a taken port costs no time.
 
     Args:
         model: path of an export, a run or a model directory.
