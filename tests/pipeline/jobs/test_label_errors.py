@@ -4,18 +4,17 @@ import csv
 import json
 
 import pytest
+from behavior.finetuning_runs import NO_DROPOUT, VOCAB
 from behavior.small_models import write_encoder
 
 from pipeline.cli.main import main
 
 pytestmark = pytest.mark.slow  # trains a model per fold
 
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
-
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    write_encoder(tmp_path / "init", vocab=VOCAB, seed=5, initializer_range=0.1)
+    write_encoder(tmp_path / "init", vocab=VOCAB, seed=5, initializer_range=0.1, **NO_DROPOUT)
     rows = [f"{a} {word} {b},{word}" for a in VOCAB[7:] for b in VOCAB[7:] for word in VOCAB[5:7]]
     rows[3] = rows[3].replace(",bad", ",good")
     (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows, ",good", ""]))
@@ -23,14 +22,8 @@ def command(tmp_path, monkeypatch):
     return [
         *("label-errors", "classification", "--train", "rows.csv", "--init", "init"),
         *("--output", "doubted", "--folds", "2", "--epochs", "30", "--batch-size", "4"),
-        *(
-            "--max-seq-length",
-            "16",
-            "--learning-rate",
-            "3e-3",
-            "--set",
-            "label_errors.precision=float32",
-        ),
+        *("--max-seq-length", "16", "--learning-rate", "3e-3"),
+        *("--set", "label_errors.precision=float32"),
     ]
 
 
