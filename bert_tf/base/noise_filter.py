@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 _SECONDS_OF_A_LINE = 0.2  # after which an incomplete line is shown: it is a prompt
+_READ_BYTES = 1 << 16  # most bytes that are read at once
 _LONGEST_LINE = 1 << 20  # bytes; a longer one is shown in parts, to bound the memory
 _LONGEST_LOG = 1 << 24  # bytes, after which output of libraries is left out
 # The same as in pipeline/outputs/job_log.py, which this process does not import.
@@ -125,7 +126,7 @@ def main() -> None:
         # A prompt has no line end; noise is written in one go.
         ready = select.select([0, *messages], [], [], _SECONDS_OF_A_LINE if begun else None)[0]
         for descriptor in set(messages).intersection(ready):
-            sent = os.read(descriptor, 1 << 16)
+            sent = os.read(descriptor, _READ_BYTES)
             log.read(sent)
             if not sent:
                 messages.remove(descriptor)
@@ -134,7 +135,7 @@ def main() -> None:
             begun = b""
         if 0 not in ready:
             continue
-        chunk = os.read(0, 1 << 16)
+        chunk = os.read(0, _READ_BYTES)
         lines = (begun + chunk).splitlines(keepends=True)
         is_whole = not chunk or chunk.endswith((b"\n", b"\r")) or len(lines[-1]) > _LONGEST_LINE
         begun = b"" if is_whole else lines.pop()
@@ -142,10 +143,10 @@ def main() -> None:
         is_shown = is_shown and _write_kept(lines)
         if not chunk:
             break
-    sent = os.read(messages[0], 1 << 16) if messages else b""
+    sent = os.read(messages[0], _READ_BYTES) if messages else b""
     while sent:
         log.read(sent)
-        sent = os.read(messages[0], 1 << 16)
+        sent = os.read(messages[0], _READ_BYTES)
 
 
 def _write_kept(lines: list[bytes]) -> bool:

@@ -36,6 +36,7 @@ TOLERANCES = {FLOAT32: 1e-3, BFLOAT16: 0.05, FLOAT16: 0.05, INT8: 0.05}
 _LONGEST = 48  # words of a probe text
 _WORDS = 2000  # about as many entries of the vocabulary, evenly spread, are used
 _SEED = 32
+_DECIMALS = 7  # of stored scores; float32 has as many digits
 
 
 def probe_texts(vocab: Sequence[str]) -> list[str]:
@@ -60,7 +61,7 @@ def probe_texts(vocab: Sequence[str]) -> list[str]:
 def scores_of(predicted: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return the fractional numbers of predictions, by output."""
     return {
-        name: np.asarray(values, np.float64).round(7).tolist()
+        name: np.asarray(values, np.float64).round(_DECIMALS).tolist()
         for name, values in predicted.items()
         if isinstance(values, np.ndarray) and np.issubdtype(values.dtype, np.floating)
     }

@@ -21,6 +21,7 @@ import numpy as np
 
 from bert_tf.base.wording import quantity
 from bert_tf.serving.signatures import PROBABILITY_DIGITS
+from bert_tf.tasks.profile.fisher import NEVER, chance_of_difference, rows_to_see
 from bert_tf.tasks.profile.profile import EvaluatedRows, Profile
 from bert_tf.tasks.profile.texts import TextProfile
 
@@ -29,10 +30,7 @@ LEAST_CHANGE = 0.01  # difference of two shares of rows
 SHOWN_CHANGE = 0.05  # the change whose power is reported where nothing differs
 _QUANTILES = (0.25, 0.5)  # of the probability of a label, below which rows are counted
 _LEAST_OF_LABEL = 30  # evaluation rows of a label; quantiles of fewer are noise
-_MOST_ROWS = 1 << 30  # stands for "never" as a number of rows needed
-_SIZES = 1000  # numbers of rows to try, from 1 to _MOST_ROWS, 2% apart
 _SHOWN_DIFFERENCES = 3  # in a message
-_TINY = 1e-300  # avoids a division by 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -184,7 +182,7 @@ class Drift:
         needed = quantity(self.rows_needed, "row")
         if not self.differences:
             alike = f"{quantity(self.rows, 'row')} look like the training rows"
-            if self.rows_needed >= _MOST_ROWS:
+            if self.rows_needed >= NEVER:
                 return (
                     f"{alike}, which are too few to show something new in {SHOWN_CHANGE:.0%} of "
                     "rows"
@@ -222,6 +220,22 @@ class Drift:
             rows_needed=entry["rows_needed"],
             measured=[],
         )
+
+
+class _Sides(NamedTuple):
+    """Counts of rows on both sides, int64 [properties] each.
+
+    Attributes:
+        new: new rows with the property.
+        new_rows: all new rows.
+        old: training or evaluation rows with the property.
+        old_rows: all training or evaluation rows.
+    """
+
+    new: np.ndarray
+    new_rows: np.ndarray
+    old: np.ndarray
+    old_rows: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -273,45 +287,22 @@ class DriftReference:
             counts: its counts.
             vocab: returns the entries of the vocabulary, to name tokens that differ.
         """
-        families: list[int] = []
-        # Counts and totals of the new rows, and of the known ones, for texts and predictions.
-        sides: list[tuple[np.ndarray, ...]] = []
-        if self.texts is not None:
-            number = len(self.texts.counts)
-            families += self.texts.measures.families
-            new_totals = np.full(number, counts.text_rows)
-            old_totals = np.full(number, self.texts.rows)
-            sides.append((counts.texts, new_totals, self.texts.counts, old_totals))
-        if self.predictions is not None:
-            families += self.predictions.families
-            new_totals = self.predictions.totals(counts.predictions, counts.rows)
-            old_totals = self.predictions.totals(self.predicted, self.evaluated)
-            sides.append((counts.predictions, new_totals, self.predicted, old_totals))
-        new, new_rows, old, old_rows = (
-            np.concatenate(parts).astype(np.int64) for parts in zip(*sides, strict=True)
-        )
+        sides, families = self._sides(counts)
+        # Each family has the same share of the false alarms, and so has each property within it.
         family = np.repeat(np.arange(len(families)), families)
         levels = FALSE_ALARMS / len(families) / np.repeat(families, families)
-        chances = chance_of_difference(new, new_rows, old, old_rows)
-        shares = new / np.maximum(new_rows, 1)
-        expected = old / np.maximum(old_rows, 1)
+        chances = chance_of_difference(sides.new, sides.new_rows, sides.old, sides.old_rows)
+        shares = sides.new / np.maximum(sides.new_rows, 1)
+        expected = sides.old / np.maximum(sides.old_rows, 1)
         is_other = (chances <= levels) & (np.abs(shares - expected) >= LEAST_CHANGE)
         order = np.flatnonzero(is_other)
         order = order[np.argsort(chances[order], kind="stable")]
-        names = self._names(vocab) if len(order) else []
         if len(order):
-            first = int(order[0])
-            share = float(shares[first])
-            known = int(old[first])
-        else:  # the power to see a property that no training row has, by the strictest test
-            first = int(levels.argmin())
-            share = SHOWN_CHANGE
-            known = 0
-        needed = _rows_to_see(
-            share, known=known, known_rows=int(old_rows[first]), level=float(levels[first])
-        )
-        if len(order):  # a property may be of the rows of one label; scale to all rows
-            needed = math.ceil(needed * counts.rows / max(int(new_rows[first]), 1))
+            names = self._names(vocab)
+            needed = _rows_for_difference(sides, int(order[0]), levels, rows=counts.rows)
+        else:
+            names = []
+            needed = _rows_for_any(sides, levels)
         return Drift(
             rows=counts.rows,
             differences=[
@@ -324,9 +315,37 @@ class DriftReference:
                 )
                 for place in order.tolist()
             ],
-            rows_needed=min(needed, counts.rows) if len(order) else needed,
+            rows_needed=needed,
             measured=self._measured(shares, expected),
         )
+
+    def _sides(self, counts: Counts) -> tuple[_Sides, list[int]]:
+        """Return the counts of texts, then those of predictions, and the sizes of the families."""
+        families: list[int] = []
+        parts: list[_Sides] = []
+        if self.texts is not None:
+            number = len(self.texts.counts)
+            families += self.texts.measures.families
+            parts.append(
+                _Sides(
+                    new=counts.texts,
+                    new_rows=np.full(number, counts.text_rows),
+                    old=self.texts.counts,
+                    old_rows=np.full(number, self.texts.rows),
+                )
+            )
+        if self.predictions is not None:
+            families += self.predictions.families
+            parts.append(
+                _Sides(
+                    new=counts.predictions,
+                    new_rows=self.predictions.totals(counts.predictions, counts.rows),
+                    old=self.predicted,
+                    old_rows=self.predictions.totals(self.predicted, self.evaluated),
+                )
+            )
+        joined = [np.concatenate(arrays).astype(np.int64) for arrays in zip(*parts, strict=True)]
+        return _Sides(*joined), families
 
     def _measured(self, shares: np.ndarray, expected: np.ndarray) -> list[Measured]:
         places: list[tuple[str, int, str]] = []
@@ -348,66 +367,35 @@ class DriftReference:
         return names if self.predictions is None else [*names, *self.predictions.names()]
 
 
-def chance_of_difference(
-    new: np.ndarray, new_rows: np.ndarray, old: np.ndarray, old_rows: np.ndarray
-) -> np.ndarray:
-    """Return bounds of the two-sided p-value of Fisher's exact test, float64.
-
-    The distribution is log-concave: away from its mode each probability is at most the ratio r of
-    the first two times the one before, so a tail is at most its first term divided by 1 - r. Far
-    out, where it matters, that is nearly exact, and needs no library.
+def _rows_for_difference(sides: _Sides, place: int, levels: np.ndarray, *, rows: int) -> int:
+    """Return the number of rows that would be enough to report a difference, at most `rows`.
 
     Args:
-        new, old: int64 [tests], rows with a property.
-        new_rows, old_rows: int64 [tests], all rows.
+        sides: all counts.
+        place: the property that differs.
+        levels: p-value of each property below which a difference is reported.
+        rows: number of the new rows.
     """
-    both = new + old
-    rows = new_rows + old_rows
-    log_term = _log_choices(new_rows, new) + _log_choices(old_rows, old) - _log_choices(rows, both)
-    is_more = new * old_rows >= old * new_rows
-    # Rows without the property.
-    new_others = new_rows - new
-    old_others = old_rows - old
-    ratio = np.where(
-        is_more,
-        new_others * old / ((new + 1.0) * (old_others + 1.0)),
-        new * old_others / ((new_others + 1.0) * (old + 1.0)),
+    new_rows = max(int(sides.new_rows[place]), 1)
+    needed = rows_to_see(
+        int(sides.new[place]) / new_rows,
+        known=int(sides.old[place]),
+        known_rows=int(sides.old_rows[place]),
+        level=float(levels[place]),
     )
-    tail = np.exp(log_term) / np.maximum(1.0 - ratio, _TINY)  # not used where the ratio is 1
-    return np.where(ratio < 1.0, np.minimum(1.0, 2.0 * tail), 1.0)
+    # The property may be one of the rows of a label; scale to all rows.
+    return min(math.ceil(needed * rows / new_rows), rows)
 
 
-def _log_factorial(number: np.ndarray) -> np.ndarray:
-    """Return log(n!), float64, to eleven digits.
+def _rows_for_any(sides: _Sides, levels: np.ndarray) -> int:
+    """Return the number of rows that would show a new property of SHOWN_CHANGE of them.
 
-    Stirling's series is exact enough from 11 on, so log((n + 10)!) is computed and reduced.
+    No training row has such a property. The strictest test of all decides.
     """
-    shifted = number + 11.0
-    product = np.ones(len(shifted))
-    for step in range(1, 11):
-        product *= number + float(step)
-    series = 1 / (12 * shifted) - 1 / (360 * shifted**3) + 1 / (1260 * shifted**5)
-    main = (shifted - 0.5) * np.log(shifted) - shifted + 0.5 * math.log(2 * math.pi)
-    return main + series - np.log(product)
-
-
-def _log_choices(number: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return the logarithm of binomial coefficients, float64."""
-    return _log_factorial(number) - _log_factorial(chosen) - _log_factorial(number - chosen)
-
-
-def _rows_to_see(share: float, *, known: int, known_rows: int, level: float) -> int:
-    """Return the number of new rows from which a property would be reported.
-
-    Args:
-        share: share of the new rows that have the property.
-        known: training or evaluation rows that have it.
-        known_rows: all of these rows.
-        level: p-value below which a difference is reported.
-    """
-    rows = np.unique(np.geomspace(1, _MOST_ROWS, _SIZES).astype(np.int64))
-    old = np.full(len(rows), known)
-    old_rows = np.full(len(rows), known_rows)
-    chances = chance_of_difference(np.round(share * rows).astype(np.int64), rows, old, old_rows)
-    enough = rows[chances <= level]
-    return int(enough[0]) if len(enough) else _MOST_ROWS
+    place = int(levels.argmin())
+    return rows_to_see(
+        SHOWN_CHANGE,
+        known=0,
+        known_rows=int(sides.old_rows[place]),
+        level=float(levels[place]),
+    )
