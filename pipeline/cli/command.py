@@ -136,7 +136,7 @@ class JobCall:
 
     @property
     def about(self) -> str:
-        """Return the first paragraph of the help, and what follows it."""
+        """Return the first text of the help: the summary, or the docstring of the section."""
         return self.summary or " ".join((self.section.__doc__ or "").split())
 
     def tasks_of_keys(self) -> dict[str, list[str]]:
