@@ -25,6 +25,7 @@ from bert_tf.data.rows.encoded_rows import Batching
 from bert_tf.data.rows.masked_copies import MaskedCopies, likelihoods_of
 from bert_tf.data.tables.text_files import has_surrogates, open_text
 from bert_tf.data.text.host_wordpiece import HostTokenizer, Tokens
+from bert_tf.data.text.vocab_file import SPECIALS_OF_TEXT
 
 GOOD = "sentence_good"
 BAD = "sentence_bad"
@@ -123,7 +124,8 @@ class PairJudge:
             excess = int(self._copies.excess[numbers][np.argmax(is_unusable)])
             fault = "has no token"
             if excess:
-                fault = f"has {excess} tokens more than the {max_seq_length - 2} of the model"
+                capacity = max_seq_length - SPECIALS_OF_TEXT
+                fault = f"has {excess} tokens more than the {capacity} of the model"
             raise InputError(
                 f"{pairs.source}:{pairs.lines[place]}: a sentence {fault}; leave the pair out"
             )
