@@ -295,7 +295,8 @@ def _module(
         f"operand_layouts = [{', '.join(_row_major(each) for each in operands)}], "
         f"result_layouts = [{', '.join(layouts)}]}} : ({', '.join(operands)}) -> ({results})"
     ]
-    returned, types = [], []
+    returned = []
+    types = []
     for number, count in enumerate(made_tokens):
         types.append(shape.tokens(count))
         returned.append(f"%moved{number}")

@@ -195,7 +195,8 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
         return None
     if not result.held_out:
         return "a file of their own"
-    held_out, train = len(result.evaluation.source), len(result.train.source)
+    held_out = len(result.evaluation.source)
+    train = len(result.train.source)
     # If there are few rows, a least number is held out instead of the fraction.
     is_fraction = config.eval_fraction * (held_out + train) >= LEAST_HELD_OUT
     share = f"{config.eval_fraction:g}" if is_fraction else f"{held_out:,} of {held_out + train:,}"
@@ -207,7 +208,8 @@ def note_distance(config: FinetuneConfig, result: FinetuningResult, console: Con
 
     Vectors of some rows are computed for that, of tasks that choose one label of a row.
     """
-    task, evaluation = result.task, result.evaluation
+    task = result.task
+    evaluation = result.evaluation
     labels = task.gold_numbers(result.train.source)
     if evaluation is None or labels is None or len(labels) < LEAST_TRAINING_ROWS:
         return

@@ -277,7 +277,8 @@ def _report(
     *,
     metrics: Path,
 ) -> None:
-    output, result = record.folder.path, pretrained.training
+    output = record.folder.path
+    result = pretrained.training
     record.counts = {"steps": result.step, "examples": pretrained.sequences}
     best = BestModel.of_notes(result.notes, metric=config.selection_metric)
     record.metrics = {"train": result.train, "eval": result.eval, "best": result.notes["best"]}

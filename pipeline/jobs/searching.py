@@ -320,7 +320,8 @@ def _neighbors(
 ) -> tuple[Neighbors, str, dict[str, float]]:
     """Return the neighbors, their index's name, and the fraction of exact neighbors among them."""
     if config.similarity == "cosine":
-        queries, corpus = normalized(queries), normalized(corpus)
+        queries = normalized(queries)
+        corpus = normalized(corpus)
     sizes = f"{len(queries):,} x {len(corpus):,} vectors"
     name = config.index
     if name == "auto":

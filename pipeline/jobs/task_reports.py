@@ -101,7 +101,8 @@ def best_model_of(path: str) -> BestModel | None:
 
 def row_counts(source: FileRows) -> dict[str, int]:
     """Return the rows of a file: read, usable, rejected."""
-    rows, rejected = len(source), len(source.rejects)
+    rows = len(source)
+    rejected = len(source.rejects)
     return {"rows_in": rows + rejected, "rows_out": rows, "rows_rejected": rejected}
 
 

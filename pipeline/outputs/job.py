@@ -209,7 +209,8 @@ def _make(
     spec: JobSpec, options: RunOptions, body: Callable[[JobRecord], None], record: JobRecord
 ) -> dict[str, Any]:
     """Fill the output with `body`, and finish it."""
-    place, console = record.folder.place, options.console
+    place = record.folder.place
+    console = options.console
     filling: AbstractContextManager[None]
     if place.is_directory:
         filling = filling_folder(spec, record.inputs.fingerprints, options)

@@ -94,7 +94,9 @@ def heads_entry(kind: Any, parts: int) -> Any:
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        heads, length, size = dims[4 * RANK - 3], dims[4 * RANK - 2], dims[4 * RANK - 1]
+        heads = dims[4 * RANK - 3]
+        length = dims[4 * RANK - 2]
+        size = dims[4 * RANK - 1]
         if dims[RANK - 1] != parts * heads * size or size_of(dims, 1) != dims[RANK - 1]:
             return MISFIT
         places = dims[4 * RANK - 4] * length
@@ -123,7 +125,9 @@ def heads_gradient_entry(kind: Any, parts: int) -> Any:
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        heads, length, size = dims[RANK - 3], dims[RANK - 2], dims[RANK - 1]
+        heads = dims[RANK - 3]
+        length = dims[RANK - 2]
+        size = dims[RANK - 1]
         tokens = size_of(dims, parts + 1) // (parts * heads * size)
         if not _fit(data, dims, parts, tokens, dims[RANK - 4] * length):
             return MISFIT

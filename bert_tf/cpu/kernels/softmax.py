@@ -60,10 +60,10 @@ def softmax(
                 for place in range(number):
                     query = first + place
                     if is_biased:
-                        a, b, c = row * of_row, head * of_head, query * of_query
                         for key in range(keys):
                             value = scale * wide(scores[row, head, query, key])
-                            values[place, key] = value + bias[a, b, c, key]
+                            value += bias[row * of_row, head * of_head, query * of_query, key]
+                            values[place, key] = value
                     else:
                         for key in range(keys):
                             values[place, key] = scale * wide(scores[row, head, query, key])

@@ -48,7 +48,8 @@ class WandbRun:
         return {split: max(noted.get(split, -1), there[split] or -1) for split in SPLITS}
 
     def write(self, line: Mapping[str, Any], seconds: float) -> None:
-        split, step = line["split"], line["step"]
+        split = line["split"]
+        step = line["step"]
         self._state["steps"][split] = step
         self._run.write_state("wandb", self._state)
         self._wandb.log({f"{split}/step": step, **named_by_split(line)})
