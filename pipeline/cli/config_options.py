@@ -135,7 +135,7 @@ _HELP_ALL = click.Option(
 
 def _several(section: AnySection) -> set[str]:
     """Return the fields that hold several values in the section or any variant."""
-    names = set()
+    names: set[str] = set()
     for variant in _variants(section):
         fields = dataclasses.fields(variant)
         names.update(field.name for field in fields if field_type(variant, field.name).many)

@@ -106,7 +106,7 @@ def to_bytes(tokenized: TokenizedDocuments) -> list[bytes]:
     """
     documents = tokenized.documents
     tokens = documents.tokens
-    token_type = np.dtype(np.int32)
+    token_type: np.dtype = np.dtype(np.int32)
     if tokens.max(initial=0) < 2**16:
         token_type = np.dtype(np.uint16)
     sizes = (token_type.itemsize, len(documents), documents.num_sentences, len(tokens))

@@ -156,7 +156,7 @@ def _hashes_of_data(run: Run) -> set[str]:
 
 def _have_same_gold(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Tell whether rows have the same place and label; one may have been read without its id."""
-    names = _GOLD
+    names: tuple[str, ...] = _GOLD
     if not (_has_id(row) and _has_id(other)):
         names = tuple(name for name in _GOLD if name != ID)
     return all(row.get(name) == other.get(name) for name in names)
