@@ -239,16 +239,22 @@ def test_tensorflow_text_is_imported_in_one_place():
         assert "tensorflow_text" not in modules_on_import(path, and_later=True), path
 
 
+def test_imports_have_a_form_that_the_cache_of_compiled_functions_follows():
+    for path in sorted({*files_of("bert_tf"), *files_of("pipeline")}):
+        for node in nodes_of(path):
+            if isinstance(node, ast.Import):
+                assert len(node.names) == 1, f"{path}: one module per import"
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.level, f"{path}: imports are absolute"
+
+
 def test_numba_is_imported_with_the_cache_that_notices_all_changes():
     cached = "bert_tf/base/compiled.py"
     for path in sorted({*files_of("bert_tf"), *files_of("pipeline")} - {ROOT / cached}):
-        names = (
-            alias.name
-            for node in nodes_of(path)
-            if isinstance(node, ast.Import)
-            for alias in node.names
-        )
-        assert "numba" not in names, f"{path}: import it from {cached}"
+        for node in nodes_of(path):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            is_part = isinstance(node, ast.ImportFrom) and node.module == "numba"
+            assert "numba" not in names and not is_part, f"{path}: import it from {cached}"
 
 
 def test_every_function_of_tensorflow_is_without_autograph():

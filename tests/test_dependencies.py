@@ -21,7 +21,7 @@ from bert_tf.base.libraries import KERAS_HUB_VERSIONS
 from bert_tf.training.optimizers import StepOptimizer
 
 ROOT = Path(__file__).parents[1]
-CAPPED = ("keras", "keras-hub")
+CAPPED = ("keras", "keras-hub", "numba")
 # Names of keras.optimizers.Optimizer that bert_tf/training/optimizers.py overrides or calls,
 # and the parameters it counts on.
 OPTIMIZER_NAMES = {
@@ -101,6 +101,16 @@ def test_keras_has_the_names_that_the_optimizer_overrides(name):
     what = f"Keras {version('keras')}: Optimizer.{name} (bert_tf/training/optimizers.py)"
     assert found is not None, f"{what} is gone"
     assert list(inspect.signature(found).parameters) == OPTIMIZER_NAMES[name], f"{what} has changed"
+
+
+def test_numba_asks_locators_of_its_cache_for_stamps():
+    from numba.core import caching
+
+    what = f"Numba {version('numba')}: numba.core.caching (bert_tf/base/compiled.py)"
+    for locator in getattr(caching.CacheImpl, "_locator_classes", []):
+        assert hasattr(locator, "from_function"), f"{what} makes locators in another way"
+        assert hasattr(locator, "get_source_stamp"), f"{what} has no stamps"
+    assert caching.CacheImpl._locator_classes, f"{what} has no list of locators"
 
 
 class Recording(StepOptimizer):

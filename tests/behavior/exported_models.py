@@ -10,7 +10,6 @@ import pytest
 from behavior.made_once import made_once
 from behavior.small_models import write_model
 
-from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.export import saved_model
 from bert_tf.export.loading import load_trained_model
 from bert_tf.weights.model_directory import read_model_directory
@@ -164,24 +163,12 @@ def equal(*_: object) -> float:
     return 0.0
 
 
-def export_kind(path: Path, kind: str) -> SavedModelEngine:
-    """Write a model and its SavedModel into a new folder; return the SavedModel."""
+def export_kind(path: Path, kind: str) -> None:
+    """Write a model and its SavedModel into a new folder."""
     trained = load_trained_model(read_model_directory(write_kind(path, kind)))
     # That takes half of the time; the answers of each kind are compared in the tests of engines.
     with mock.patch.object(saved_model, "largest_difference", equal):
-        return saved_model.write_saved_model(trained, path)
-
-
-def loaded_kind(factory: pytest.TempPathFactory, kind: str) -> tuple[Path, SavedModelEngine]:
-    """Return the folder of a model and of its SavedModel, which no test may change, and the latter.
-
-    The process that exports it has loaded it to compare it, so it is not loaded again.
-    """
-    engines: list[SavedModelEngine] = []
-    folder = made_once(
-        factory, f"export-{kind}", lambda path: engines.append(export_kind(path, kind))
-    )
-    return folder, engines[0] if engines else SavedModelEngine(folder)
+        saved_model.write_saved_model(trained, path)
 
 
 def exported_kind(factory: pytest.TempPathFactory, kind: str) -> Path:

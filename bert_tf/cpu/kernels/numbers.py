@@ -1,9 +1,7 @@
 """Numbers in kernels: bfloat16 as uint16, and functions in float32 that processors lack.
 
 Kernels compute in float32. Everything here is inlined into their loops, which LLVM then vectorizes.
-So there are no branches, and no number is wider than 32 bits. Numba renews a cached kernel only if
-the file of the kernel itself changes: after an edit here or in `native.py`, delete the
-`__pycache__` folders.
+So there are no branches, and no number is wider than 32 bits.
 """
 
 from __future__ import annotations

@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bert_tf.base import compiled
+
+pytestmark = pytest.mark.slow  # processes that compile
 
 CALLED = """
 from bert_tf.base.compiled import numba
@@ -30,6 +34,8 @@ print(caller(2), sum(caller.stats.cache_hits.values()))
 def test_cached_functions_notice_changes_of_the_functions_and_constants_they_use(tmp_path):
     for package in ("bert_tf/base", "pipeline"):
         (tmp_path / package).mkdir(parents=True)
+    for package in ("bert_tf", "bert_tf/base", "pipeline"):
+        (tmp_path / package / "__init__.py").touch()
     own = tmp_path / "bert_tf" / "base" / "compiled.py"
     own.write_text(Path(compiled.__file__).read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "pipeline" / "caller.py").write_text(CALLER, encoding="utf-8")

@@ -16,7 +16,7 @@ import onnx
 import pytest
 import safetensors.numpy
 from behavior.engines import check_engine, check_same_values
-from behavior.exported_models import KINDS, VARIANTS, exported_kind, loaded_kind
+from behavior.exported_models import KINDS, VARIANTS, exported_kind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,19 +76,13 @@ def folder_of(tmp_path_factory):
 
 
 @pytest.fixture(scope="module", params=TASK_KINDS)
-def loaded(request, tmp_path_factory):
-    """Return the folder of a model of a kind, and its SavedModel."""
-    return loaded_kind(tmp_path_factory, request.param)
+def exported(request, folder_of):
+    return folder_of(request.param)
 
 
 @pytest.fixture(scope="module")
-def exported(loaded):
-    return loaded[0]
-
-
-@pytest.fixture(scope="module")
-def graph(loaded):
-    return loaded[1]
+def graph(exported):
+    return ENGINES["tensorflow"].load(exported)
 
 
 def columns_of(engine, path):
