@@ -53,7 +53,7 @@ BUDGETS = {
     "pipeline/examples": Budget(800, 100),
     "pipeline/scoring, pipeline/embedding": Budget(2560, 100),
     "pipeline/jobs": Budget(2370, 100),
-    "pipeline/report, pipeline/trying": Budget(5200, 100),
+    "pipeline/report, pipeline/trying": Budget(5230, 100),
     "pipeline/proposal, pipeline/demo": Budget(1120, 100),
     "pipeline/cli": Budget(1370, 100),
     "bert_tf, pipeline": Budget(59100, 100),

@@ -38,10 +38,11 @@ from bert_tf.tasks.registry import TASKS
 from pipeline.report.artifact import tables_of
 from pipeline.report.document import REPORT
 
-# Rows that are read: half a minute at most, and enough for shares that are exact to a tenth of a
-# percent.
+# The first rows of a table that are read: half a minute at most, and enough for shares to a tenth
+# of a percent if the rows are in random order.
 _MOST_READ = 200_000
-_NO_LABEL = "(none)"
+_NO_LABEL = "(none)"  # of a row
+_UNNAMED = "(unnamed)"  # of a part of a text, where a model has a single kind of parts
 _SHOWN_LABELS = 3  # of the probabilities of all labels
 _TRUE = "label"  # beside a predicted one, in predictions of an evaluation
 
@@ -49,11 +50,14 @@ _TRUE = "label"  # beside a predicted one, in predictions of an evaluation
 class _Names(NamedTuple):
     """Columns of predictions by their kind, under their names in the table.
 
+    They are those of all tasks together: a table does not tell its task, and names of columns
+    have the same meaning in all tasks.
+
     Attributes:
-        labels: of a label of the row.
-        lists: of the labels of a row, or of parts of its text with a label each.
-        scores: of the probability of the prediction.
-        values: of a predicted number.
+        labels: columns with one predicted label per row.
+        lists: columns with a JSON list of labels, or of parts of the text with a label each.
+        scores: columns with the probability of the prediction.
+        values: columns with a predicted number.
     """
 
     labels: tuple[str, ...]
@@ -73,8 +77,28 @@ def _names(renamed: Mapping[str, str]) -> _Names:
                 name = renamed.get(field.name, field.name)
                 by_kind.setdefault(field.kind, {})[name] = None
             seen.add(field.kind)
-    kinds = ("label", "json", "probability", "value")
-    return _Names(*(tuple(by_kind.get(kind, ())) for kind in kinds))
+    return _Names(
+        labels=tuple(by_kind.get("label", ())),
+        lists=tuple(by_kind.get("json", ())),
+        scores=tuple(by_kind.get("probability", ())),
+        values=tuple(by_kind.get("value", ())),
+    )
+
+
+class _Doubtful(NamedTuple):
+    """A row in the heap of those with the lowest probability, which holds the surest at its top.
+
+    Attributes:
+        minus_score: minus the probability.
+        minus_number: minus the number of the row, from 1; the earlier of two equals stays.
+        place: of the row in its table.
+        row: its cells. Numbers differ, so places and rows are never compared.
+    """
+
+    minus_score: float
+    minus_number: int
+    place: Place
+    row: dict[str, Any]
 
 
 @dataclasses.dataclass
@@ -83,14 +107,15 @@ class _Predictions:
 
     Attributes:
         rows: number of rows that were read.
-        labels: predictions by label; a label of a list counts once per row.
+        labels: predictions by label; a label of a list counts once per row. A row without one,
+            such as one below `--abstain-below`, counts as `_NO_LABEL`.
         true: rows by their own label, if they have one.
-        scores: probability of each prediction.
-        wrong: whether each of these predictions is wrong; False for rows without a label.
+        scores: probability of each prediction, without rows that have no label.
+        wrong: whether each of these predictions is wrong; False for rows without an own label.
         values: predicted numbers.
-        least: a heap of up to `MOST_EXAMPLES` rows with the lowest probability: minus this
-            probability, minus the number of the row, its place, and the row.
+        least: a heap of up to `MOST_EXAMPLES` rows with the lowest probability.
         first: the first rows with their places.
+        fault: why rows after these cannot be read; "" if they can.
     """
 
     rows: int = 0
@@ -99,8 +124,9 @@ class _Predictions:
     scores: list[float] = dataclasses.field(default_factory=list)
     wrong: list[bool] = dataclasses.field(default_factory=list)
     values: list[float] = dataclasses.field(default_factory=list)
-    least: list[tuple[float, int, Place, dict[str, Any]]] = dataclasses.field(default_factory=list)
+    least: list[_Doubtful] = dataclasses.field(default_factory=list)
     first: list[tuple[Place, dict[str, Any]]] = dataclasses.field(default_factory=list)
+    fault: str = ""
 
     def add(self, row: dict[str, Any], place: Place, names: _Names, samples: int) -> None:
         """Add a row; the first `samples` rows are kept."""
@@ -108,23 +134,27 @@ class _Predictions:
         if len(self.first) < samples:
             self.first.append((place, row))
         predicted = _first_of(row, names.labels)
-        if predicted is not None:
-            self.labels[str(predicted) or _NO_LABEL] += 1
-        listed = _first_of(row, names.lists)
-        if listed is not None:
-            self.labels.update(_labels_in(listed) or {_NO_LABEL})
+        has_labels = any(name in row for name in names.labels)
+        if has_labels:
+            self.labels[_NO_LABEL if predicted is None else str(predicted)] += 1
+        if any(name in row for name in names.lists):
+            listed = _labels_in(_first_of(row, names.lists))
+            if listed is not None:
+                self.labels.update(listed or {_NO_LABEL})
         value = _number(_first_of(row, names.values))
         if value is not None:
             self.values.append(value)
         true = row.get(_TRUE)
-        if isinstance(true, str) and predicted is not None:
+        if isinstance(true, str) and has_labels:
             self.true[true] += 1
         score = _number(_first_of(row, names.scores))
         if score is None:
             return
-        self.scores.append(score)
-        self.wrong.append(isinstance(true, str) and predicted is not None and true != predicted)
-        entry = (-score, -self.rows, place, row)
+        # A row without a prediction is uncertain, but neither right nor wrong.
+        if predicted is not None or not has_labels:
+            self.scores.append(score)
+            self.wrong.append(isinstance(true, str) and has_labels and true != predicted)
+        entry = _Doubtful(-score, -self.rows, place, row)
         if len(self.least) < MOST_EXAMPLES:
             heapq.heappush(self.least, entry)
         elif entry > self.least[0]:
@@ -133,7 +163,7 @@ class _Predictions:
     def forget_other_labels(self) -> None:
         """Forget the labels of the rows if none of them is ever predicted.
 
-        A column `label` of a scored table may be of another task, or have 0 and 1 for names.
+        A column `label` of a scored table may belong to another task, or code labels as 0 and 1.
         """
         if self.true.keys().isdisjoint(self.labels):
             self.true.clear()
@@ -150,7 +180,7 @@ def predictions_sections(
         samples: first rows to show.
 
     Returns:
-        The sections; none if no table has known predictions, such as CoNLL files.
+        Sections and notes. Empty only if no table has readable rows and there is no `report.html`.
     """
     content: list[Section | str] = []
     if path.is_dir() and (path / REPORT).is_file():
@@ -162,7 +192,14 @@ def predictions_sections(
     for table in tables:
         suffix = f" ({table.name})" if len(tables) > 1 else ""
         gathered = _read(table, manifest, max(samples, 1))
-        if gathered is not None and gathered.rows:
+        # Without rows it is a CoNLL file, which is no table, or its beginning is damaged.
+        if gathered.rows:
+            if gathered.fault:
+                rows = quantity(gathered.rows, "row")
+                content.append(
+                    f'<p class="note">Only the first {rows} could be read: '
+                    f"{escape(gathered.fault)}</p>"
+                )
             if manifest.get("command") != "evaluate":
                 gathered.forget_other_labels()
             content += _sections(gathered, manifest, suffix)
@@ -177,8 +214,8 @@ def _tables_of_job(path: Path, command: str) -> list[Path]:
     return [path] if path.is_file() else tables_of(path)
 
 
-def _read(table: Path, manifest: Mapping[str, Any], samples: int) -> _Predictions | None:
-    """Gather the predictions of a table; None if it cannot be read as one."""
+def _read(table: Path, manifest: Mapping[str, Any], samples: int) -> _Predictions:
+    """Gather the predictions of a table, as far as it can be read as one."""
     config = manifest.get("config", {})
     renamed = dict(entry.split("=", 1) for entry in config.get("rename") or ())
     names = _names(renamed)
@@ -188,8 +225,8 @@ def _read(table: Path, manifest: Mapping[str, Any], samples: int) -> _Prediction
         for block in read_table_blocks(table, dialect=dialect, max_rows=_MOST_READ):
             for row, line in zip(block.rows, block.lines, strict=True):
                 gathered.add(row, block.places.at(line), names, samples)
-    except BertPipelineError:  # a format of words, or damaged: the files are compared elsewhere
-        return None
+    except BertPipelineError as error:
+        gathered.fault = str(error)
     return gathered
 
 
@@ -213,10 +250,10 @@ def _sections(
         examples=[_example(place, row, columns) for place, row in gathered.first],
     )
     if gathered.least:
-        least = sorted(gathered.least, key=lambda entry: entry[:2], reverse=True)
+        least = sorted(gathered.least, reverse=True)
         yield ExamplesSection(
             title=f"Least certain rows{suffix}",
-            examples=[_example(place, row, columns) for _, _, place, row in least],
+            examples=[_example(entry.place, entry.row, columns) for entry in least],
             note="By the probability of the prediction, the lowest first.",
         )
 
@@ -277,19 +314,36 @@ def _text_columns(columns: Mapping[str, Any], row: Mapping[str, Any]) -> list[st
 
 
 def _first_of(row: Mapping[str, Any], columns: Sequence[str]) -> Any:
-    """Return the first value of a row in some columns; None without any."""
-    return next((row[name] for name in columns if row.get(name) is not None), None)
+    """Return the first value of a row in some columns; None if all are missing or empty."""
+    # What is null in JSON is an empty cell in CSV.
+    return next((row[name] for name in columns if row.get(name) not in (None, "")), None)
 
 
-def _labels_in(value: Any) -> set[str]:
-    """Return the labels of a list, of texts or of objects with a label, perhaps as JSON."""
+def _labels_in(value: Any) -> set[str] | None:
+    """Return the distinct labels of a cell.
+
+    Args:
+        value: a list (or JSON text of one) of labels, or of objects with `label`; or one of these;
+            None for none.
+
+    Returns:
+        The labels; None if the cell holds something else, such as tokens for masks.
+    """
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError:
-            return {value} if value else set()
+            return {value}
     items = value if isinstance(value, list) else [value]
-    return {str(item.get("label", "")) if isinstance(item, dict) else str(item) for item in items}
+    labels: set[str] = set()
+    for item in items:
+        if isinstance(item, list) or (isinstance(item, dict) and "label" not in item):
+            return None
+        if isinstance(item, dict):
+            labels.add(str(item["label"] or _UNNAMED))
+        elif item is not None:
+            labels.add(str(item))
+    return labels
 
 
 def _number(value: Any) -> float | None:

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from behavior.pages import check_page
 
+from bert_tf.base.errors import InputError
+from bert_tf.data.tables.tables import read_table_blocks
 from bert_tf.tasks.base.prediction_rows import Abstention
 from pipeline.report.document import table_cell
 from pipeline.report.page import artifact_page
+from pipeline.report.rows import predictions_page
 from pipeline.report.rows.scored_page import page_of_scores
 from pipeline.scoring.join import ScoringCounts
 from pipeline.scoring.parts import Fact
@@ -67,8 +70,12 @@ def test_scored_rows_show_labels_certainty_and_the_least_certain_rows(tmp_path):
             ["place 1 100%", "Rome (place), Rome (place)"],
         ),
         ([{"predicted_value": 0.5}, {"predicted_value": 2.5}], ["Predicted values"]),
+        (
+            [{"predicted_entities": [{"text": "Rome", "label": ""}]}, {"predicted_entities": None}],
+            ["(unnamed) 1 50%", "(none) 1 50%"],
+        ),
     ],
-    ids=["labels", "entities", "numbers"],
+    ids=["labels", "entities", "numbers", "unnamed entities"],
 )
 def test_each_kind_of_prediction_is_summed_up(rows, expected, tmp_path):
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -76,6 +83,53 @@ def test_each_kind_of_prediction_is_summed_up(rows, expected, tmp_path):
     text = shown(tmp_path)
     for each in expected:
         assert each in text
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_row_without_a_prediction_is_neither_right_nor_wrong(ending, tmp_path):
+    labels = ["a", "b", None, None]
+    rows = [
+        {"text": str(n), "label": "a", "predicted_label": label, "predicted_score": 0.9 - n / 10}
+        for n, label in enumerate(labels)
+    ]
+    table = tmp_path / f"rows.{ending}"
+    with table.open("w", newline="") as stream:
+        if ending == "csv":
+            writer = csv.DictWriter(stream, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+        else:
+            stream.writelines(f"{json.dumps(row)}\n" for row in rows)
+    columns = {"text": "text", "added": ["predicted_label", "predicted_score"]}
+    finished(table, "score", columns=columns)
+    gathered = predictions_page._read(table, {}, 1)
+    assert gathered.labels == {"a": 1, "b": 1, "(none)": 2}
+    assert gathered.true == {"a": 4}
+    assert gathered.wrong == [False, True] and len(gathered.scores) == 2
+    assert len(gathered.least) == 4
+    assert "(none) 2 50%" in shown(table)
+
+
+def test_tokens_for_masks_are_no_labels(tmp_path):
+    tokens = [[{"token": "capital", "score": 0.5, "text": "the capital"}]]
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"predicted_tokens": tokens}))
+    finished(tmp_path, "score")
+    assert "Predicted labels" not in shown(tmp_path)
+
+
+def test_of_a_damaged_table_the_readable_rows_are_shown_with_the_fault(tmp_path, monkeypatch):
+    table = tmp_path / "rows.csv"
+    table.write_text("predicted_label\n" + "a\n" * 5)
+    finished(table, "score")
+
+    def damaged(*args, **options):
+        yield from read_table_blocks(*args, **options)
+        raise InputError("rows.csv: cannot be read to its end")
+
+    monkeypatch.setattr(predictions_page, "read_table_blocks", damaged)
+    text = shown(table)
+    assert "a 5 100%" in text
+    assert "Only the first 5 rows could be read: rows.csv: cannot be read to its end" in text
 
 
 def test_an_evaluation_tells_wrong_predictions_apart_and_names_the_row_in_its_file(tmp_path):
