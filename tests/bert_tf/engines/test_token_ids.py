@@ -124,7 +124,9 @@ def each_kind_once(shift=0):
     names = IDS_ENGINES[shift:] + IDS_ENGINES[:shift]
     pairs = [*zip(TASK_KINDS, itertools.cycle(names), strict=False)]
     # The scope has pytest run all tests of a kind together, so that its graph is loaded once.
-    return pytest.mark.parametrize(("loaded", "name"), pairs, indirect=["loaded"], scope="module")
+    return pytest.mark.parametrize(
+        ("exported", "name"), pairs, indirect=["exported"], scope="module"
+    )
 
 
 @pytest.mark.slow  # exports models
