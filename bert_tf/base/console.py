@@ -83,10 +83,10 @@ class Console:
         is_terminal = self.stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
         self._is_live = is_terminal and not quiet
         self._terminal: Terminal | None = None
-        self._first_words = ""
-        self._last_progress = -float("inf")
-        self._has_progress = False
-        self._noted_progress = ""
+        self._waiting_line = ""
+        self._last_progress_time = -float("inf")  # of the monotonic clock, in seconds
+        self._has_shown_progress = False
+        self._last_noted_progress = ""
 
     def info(self, *lines: str) -> None:
         """Print lines."""
@@ -102,38 +102,42 @@ class Console:
             self._print(f"warning: {line}")
 
     def progress(self, advance: Advance) -> bool:
-        """Show progress; return whether a log has the line now."""
+        """Show progress.
+
+        Returns:
+            Whether the line was written to a log (stderr or journal), not drawn on a terminal.
+        """
         if self._is_live:
             self._live().show(advance)
         elif self._quiet and self._journal is None:
             return False
         now = time.monotonic()
-        is_due = now - self._last_progress >= self._log_seconds
+        is_due = now - self._last_progress_time >= self._log_seconds
         if is_due:
-            self._last_progress = now
-            self._noted_progress = advance.text
+            self._last_progress_time = now
+            self._last_noted_progress = advance.text
             self._note(advance.text)
             if not self._is_live and not self._quiet:
                 self._print(advance.text)
-        self._has_progress = self._has_progress or is_due or self._is_live
+        self._has_shown_progress = self._has_shown_progress or is_due or self._is_live
         return is_due and not self._is_live
 
     def end_progress(self, advance: Advance | None) -> None:
-        """Print the final progress if it has not been printed.
+        """Remove the bar, and print the final progress if progress was shown and this was not.
 
         Args:
             advance: the final progress; None if a log already has that line.
         """
         if self._terminal is not None:
             self._terminal.forget()
-        if self._has_progress and advance is not None:
-            is_noted = self._noted_progress == advance.text
+        if self._has_shown_progress and advance is not None:
+            is_noted = self._last_noted_progress == advance.text
             if not is_noted:
                 self._note(advance.text)
             if not self._quiet and (self._is_live or not is_noted):
                 self._print(advance.text)
-        self._has_progress = False
-        self._noted_progress = ""
+        self._has_shown_progress = False
+        self._last_noted_progress = ""
 
     @contextmanager
     def counting(
@@ -141,7 +145,8 @@ class Console:
     ) -> Iterator[Callable[[int], None]]:
         """Yield a function that adds a number of finished things, and shows the progress.
 
-        The last count is printed at the end of the block, unless the block fails.
+        The last count is printed at the end of the block if progress was shown, unless the block
+        fails.
 
         Args:
             label: name of the work.
@@ -166,11 +171,11 @@ class Console:
         """Show a line on a terminal during the block; loads no library for it."""
         if self._is_live:
             print(f"\r{line}", end="", file=self.stream, flush=True)
-            self._first_words = line
+            self._waiting_line = line
         try:
             yield
         finally:
-            self._clear_first_words()
+            self._clear_waiting_line()
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
@@ -192,7 +197,7 @@ class Console:
 
     def _live(self) -> Terminal:
         """Return the terminal; its library is loaded on first use."""
-        self._clear_first_words()
+        self._clear_waiting_line()
         if self._terminal is None:
             from bert_tf.base.terminal import Terminal
 
@@ -204,15 +209,15 @@ class Console:
             self._journal(printable(line))
 
     def _print(self, line: str) -> None:
-        self._clear_first_words()
+        self._clear_waiting_line()
         line = printable(line)
         if self._terminal is not None:
             self._terminal.print(line)
         else:
             print(line, file=self.stream, flush=True)
 
-    def _clear_first_words(self) -> None:
-        if self._first_words:
-            width = len(self._first_words)
-            self._first_words = ""
+    def _clear_waiting_line(self) -> None:
+        if self._waiting_line:
+            width = len(self._waiting_line)
+            self._waiting_line = ""
             print(f"\r{' ' * width}\r", end="", file=self.stream, flush=True)

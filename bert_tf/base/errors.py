@@ -58,7 +58,10 @@ class RowsRejected(InputError):
 
 
 class UsageError(BertPipelineError):
-    """The request cannot be met: a missing file, a wrong flag, another config (exit code 2)."""
+    """The request cannot be met (exit code 2).
+
+    For instance a missing file, a wrong flag, or a config other than that of the existing output.
+    """
 
     exit_code = 2
 
@@ -73,7 +76,7 @@ class GraphWritten(BertPipelineError):
     exit_code = 0
 
 
-def no_folder(path: str | Path, what: str) -> UsageError:
+def missing_folder_error(path: str | Path, what: str) -> UsageError:
     """Return the error for a path that is not the expected folder.
 
     Args:
@@ -149,7 +152,9 @@ class StoppedEarly(BertPipelineError):
 def handling_signals(
     handle: Callable[[signal.Signals, Callable[[], None]], None],
 ) -> Iterator[None]:
-    """Call `handle` for SIGTERM and SIGINT inside the block, in the main thread only.
+    """Call `handle` for SIGTERM and SIGINT inside the block; does nothing in other threads.
+
+    A signal that C code handles is left to it, because Python could not restore its handler.
 
     Args:
         handle: called with the signal, and a function that restores the former handlers. They are
@@ -158,7 +163,8 @@ def handling_signals(
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: handler for number, handler in handlers.items() if handler is not None}
 
     def restore() -> None:
         for number, handler in before.items():

@@ -32,6 +32,11 @@ _FRAMES_PER_SECOND = 4
 _LEAST_SECONDS = 2.0  # an estimate of the time left is too uncertain before
 
 
+def _text(value: str) -> Text:
+    """Return a text without markup and control characters, such as those of a file's name."""
+    return Text(printable(value))
+
+
 class _TimeColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         if task.total is None:
@@ -64,7 +69,11 @@ class Terminal:
         self._rich.print(line, soft_wrap=True)
 
     def show(self, advance: Advance) -> None:
-        """Show progress in the bar; other work than before gets a new bar with its own speed."""
+        """Show progress in the bar.
+
+        A fraction that falls, or an end that becomes known or unknown, is other work: it begins a
+        new bar, so that speeds are not mixed.
+        """
         total = None if advance.fraction is None else 1.0
         completed = advance.fraction or 0.0
         now = None if self._bars is None else self._bars.tasks[-1]
@@ -98,8 +107,7 @@ class Terminal:
 
     def close(self, closing: Closing) -> None:
         """Print the table at the end of a job."""
-        self._labels.clear()
-        self.forget()
+        self._stop()
         table = Table(
             box=box.SIMPLE_HEAD,
             show_edge=False,
@@ -111,17 +119,18 @@ class Terminal:
         table.add_column("made", overflow="fold")
         table.add_column("meaning", overflow="fold")
         for path, meaning in closing.made:
-            table.add_row(Text(path), Text(meaning))
+            table.add_row(_text(path), _text(meaning))
         self._rich.print(table)
         if closing.counts:
             counts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
             counts.add_column(style="dim")
             counts.add_column(justify="right")
             for name, number in closing.counts:
-                counts.add_row(Text(name), Text(number))
+                counts.add_row(_text(name), _text(number))
             self._rich.print(counts)
 
     def _begin(self, text: str, total: float | None = None) -> None:
+        text = printable(text)
         if self._bars is None:
             self._bars = self._new_bars()
             self._task = self._bars.add_task(text, total=total, says_time_left=False)

@@ -50,11 +50,13 @@ class BertConfig:
             raise UsageError(f"model config: {fault}")
 
     def _faults(self) -> Iterator[str]:
+        # Only the first fault is read, so later checks may rely on the earlier ones.
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            # `type` and not `isinstance`: True is an int in Python.
+            # Types of fields are texts, because annotations are not evaluated. `type` and not
+            # `isinstance` for the value: True is an int in Python.
             if field.type == "int" and (type(value) is not int or value < 1):
-                yield f"{field.name} must be a positive number, got {value!r}"
+                yield f"{field.name} must be a positive integer, got {value!r}"
         if self.hidden_size % self.num_attention_heads:
             yield (
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads "

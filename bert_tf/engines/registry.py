@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.base.checksums import check_sums, read_sums
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError, are_installed, no_folder
+from bert_tf.base.errors import UsageError, are_installed, missing_folder_error
 from bert_tf.base.processor import is_bfloat16_excluded
 from bert_tf.config.registries import AUTO, BFLOAT16, FLOAT16, FLOAT32, INT8, Entry, by_name
 
@@ -219,7 +219,7 @@ def check_is_exported(folder: str | Path) -> None:
     """Raise UsageError for a folder that is missing or in no engine's format."""
     path = Path(folder)
     if not path.is_dir():
-        raise no_folder(path, "model directory")
+        raise missing_folder_error(path, "model directory")
     if is_exported(path):
         return
     if (path / "checkpoints").is_dir() or (path / "best").is_dir():

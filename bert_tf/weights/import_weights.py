@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.checksums import check_sums
-from bert_tf.base.errors import InputError, UsageError, no_folder
+from bert_tf.base.errors import InputError, UsageError, missing_folder_error
 from bert_tf.base.json_files import read_json_object
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG
@@ -61,7 +61,7 @@ def read_source(source: str | Path) -> ModelDirectory:
     """
     folder = Path(source)
     if not folder.is_dir():
-        raise no_folder(folder, "folder of weights")
+        raise missing_folder_error(folder, "folder of weights")
     check_sums(folder)
     if (folder / GOOGLE_CONFIG).is_file():
         directory = read_google_checkpoint(folder)

@@ -19,7 +19,7 @@ import numpy as np
 from keras import ops
 
 from bert_tf.base.checksums import SUMS, check_sums, write_sums, write_text_and_sum
-from bert_tf.base.errors import UsageError, no_folder
+from bert_tf.base.errors import UsageError, missing_folder_error
 from bert_tf.base.files import replacing_directory, write_text_atomically
 from bert_tf.base.json_files import JsonFolder, read_json_object
 from bert_tf.config.bert import BertConfig
@@ -109,7 +109,7 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     """
     folder = model_folder(path)
     if not folder.is_dir():
-        raise no_folder(folder, "model directory")
+        raise missing_folder_error(folder, "model directory")
     inner = transformer_folder(folder)
     if not (inner / CONFIG).is_file():
         raise UsageError(f"{folder}: {_why_no_model(folder)}")

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import Fault, UsageError, no_folder
+from bert_tf.base.errors import Fault, UsageError, missing_folder_error
 from bert_tf.engines.predictor import Predictor, load
 from bert_tf.engines.registry import is_exported
 from bert_tf.serving.signatures import LOST_TOKENS
@@ -130,7 +130,7 @@ def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
     model = finished_model(path, console)
     folder = Path(model)
     if not folder.is_dir():
-        raise no_folder(folder, "model directory")
+        raise missing_folder_error(folder, "model directory")
     if is_exported(folder):
         yield TriedModel(name=path, predictor=load(folder))
         return

@@ -28,7 +28,8 @@ from bert_tf.config.section import (
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import TableSection, min_ceiling_option
 
-# Fine-tuning of the small BERTs (README of google-research/bert), for 4 epochs.
+# Grid for the small BERTs (README of google-research/bert). The README trains for 4 epochs; the
+# grid does not set them.
 _PUBLISHED = {
     "batch_size": ("8", "16", "32", "64", "128"),
     "learning_rate": ("3e-4", "1e-4", "5e-5", "3e-5"),
@@ -40,7 +41,7 @@ HEAD_TAIL = "head-tail"
 WINDOWS = "windows"
 LONG_TEXTS = (HEAD, HEAD_TAIL, WINDOWS)
 _ROWS = "the number of rows"
-# Keys that all runs of a series share.
+# Keys that a grid may not vary.
 _SAME_IN_A_SERIES = (
     "task",
     "train",
@@ -64,7 +65,7 @@ class Teaching:
         teacher: path of the teacher.
         unlabeled: rows without labels to learn from; None for none.
         weight: fraction of the loss that is the distance to the teacher's predictions.
-        temperature: divides the logits of both; 1 if there are no log odds.
+        temperature: divides the logits of both; 1 for tasks whose outputs are not softened.
     """
 
     teacher: str
@@ -86,15 +87,16 @@ def parse_grid(text: str) -> list[dict[str, str]]:
 
     Args:
         text: `key=value,value` for each key, separated by spaces; `published` stands for the grid
-            of the small BERTs.
+            of the small BERTs, whose values those of the text replace. An empty text has one empty
+            combination.
 
     Raises:
         ValueError: the text is something else; the message is for the user.
     """
-    values: dict[str, tuple[str, ...]] = {}
-    for part in text.split():
+    parts = text.split()
+    given: dict[str, tuple[str, ...]] = {}
+    for part in parts:
         if part == PUBLISHED:
-            values = {**_PUBLISHED, **values}
             continue
         key, equals, listed = part.partition("=")
         key = key.replace("-", "_")
@@ -103,7 +105,10 @@ def parse_grid(text: str) -> list[dict[str, str]]:
             raise ValueError(f"expected {PUBLISHED} or key=value,value, got {part!r}")
         if len(set(candidates)) < len(candidates):
             raise ValueError(f"{part!r} has a value twice")
-        values[key] = candidates
+        if key in given:
+            raise ValueError(f"{key} is given twice; list its values with commas")
+        given[key] = candidates
+    values = {**_PUBLISHED, **given} if PUBLISHED in parts else given
     return [
         dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())
     ]
@@ -186,7 +191,7 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
     )
     early_stop_loss: NonNegativeFloat | None = chosen_option(
         "stop when the evaluation loss exceeds its lowest so far by this factor (0: never)",
-        by=f"{_ROWS}; 0 with epochs or early_stop_evals",
+        by=f"{_ROWS}; 0 if epochs or early_stop_evals is given",
         former_default=0.0,
         advanced=True,
     )
@@ -258,12 +263,13 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
         return settings_of_runs
 
     def _faults_of_series(self) -> Iterator[str]:
+        given = "seeds" if self.seeds > 1 else "grid"
         if self.strategy == "multi-worker":
-            yield "seeds: a series of runs is trained by a single worker; use another strategy"
+            yield f"{given}: a series of runs is trained by a single worker; use another strategy"
             return
         if not self.evaluates:
             yield (
-                "seeds: comparing runs needs rows to evaluate on; give --eval or an "
+                f"{given}: comparing runs needs rows to evaluate on; give --eval or an "
                 "--eval-fraction above 0"
             )
             return
@@ -280,14 +286,21 @@ class FinetuneConfig(TableSection, LoopSection, section_name="finetune"):
 
     @property
     def recipe(self) -> Recipe:
-        """The keys of how long and how fast to train, all of them given or chosen."""
+        """Epochs, batch size and learning rate.
+
+        Raises:
+            ValueError: one is not chosen yet.
+        """
         if self.epochs is None or self.batch_size is None or self.learning_rate is None:
             raise ValueError("epochs, batch_size or learning_rate are not chosen yet")
         return Recipe(self.epochs, self.batch_size, self.learning_rate)
 
     @property
     def compares_rows(self) -> bool:
-        """Whether the loss compares the rows of a batch, which cannot be split."""
+        """Whether the loss compares rows with each other.
+
+        Such a batch cannot be split into micro-batches.
+        """
         return False
 
     @property
@@ -345,14 +358,14 @@ _NOT_OF_LABEL_ERRORS = (
 
 
 class LabelErrorsSection(Section, section_name="label_errors"):
-    """Keys of `label-errors`, before those of a fine-tuning in the order of bases."""
+    """Keys of `label-errors`; the first base, so that they override those of FinetuneConfig."""
 
     # `init` writes the section of `finetune`, which fits the same rows.
     read_instead: ClassVar[tuple[str, tuple[str, ...]] | None] = ("finetune", _NOT_OF_LABEL_ERRORS)
 
     eval: str | None = advanced("unused: all rows are checked", None, affects_output=False)
     eval_fraction: FractionBelowOne = advanced("unused, as eval", 0.0, affects_output=False)
-    dry_run: bool = advanced("unused, as eval", False, affects_output=False)
+    dry_run: bool = advanced("unused: there is none", False, affects_output=False)
     report_to: tuple[str, ...] = advanced(
         "unused: no model is kept", (), choices=REGISTRIES.trackers
     )
@@ -366,9 +379,11 @@ class LabelErrorsSection(Section, section_name="label_errors"):
     )
 
     def faults(self) -> Iterator[str]:
-        for key in ("eval", "eval_fraction", "dry_run"):
+        for key in ("eval", "eval_fraction"):
             if getattr(self, key):
                 yield f"{key}: is not used, since all rows of --train are checked; leave it out"
+        if self.dry_run:
+            yield "dry_run: label-errors has none; leave it out"
         if self.report_to:
             yield "report_to: is not used, since no model is kept; leave it out, or use finetune"
 

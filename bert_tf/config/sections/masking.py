@@ -12,7 +12,7 @@ MASKINGS = ("token", "ngram", "span")
 NgramSize = Annotated[int, Bounds(1, 100)]
 # Devlin et al. 2019, section 3.1.
 DEFAULT_REPLACEMENTS = (0.8, 0.1, 0.1)
-_SUM_TOLERANCE = 1e-6  # of fractions that are written with few decimals
+SUM_TOLERANCE = 1e-6  # of fractions that add up to 1: for thirds with seven decimals
 # Help, default and choices of each key. `{}` in the help is where `masking_option` says to which
 # records the key applies.
 _MASKING: dict[str, tuple[str, Any, tuple[str, ...] | None]] = {
@@ -67,7 +67,7 @@ def changed_masking(config: Section) -> list[str]:
 def replacement_faults(config: Section) -> Iterator[str]:
     """Yield the faults of the key `mask_replacements`."""
     fractions = config.mask_replacements  # type: ignore[attr-defined]
-    if len(fractions) != len(DEFAULT_REPLACEMENTS) or abs(sum(fractions) - 1) > _SUM_TOLERANCE:
+    if len(fractions) != len(DEFAULT_REPLACEMENTS) or abs(sum(fractions) - 1) > SUM_TOLERANCE:
         listed = ", ".join(f"{fraction:g}" for fraction in fractions)
         yield (
             f"mask_replacements: is [{listed}]; give three fractions with the sum 1: of the masked "

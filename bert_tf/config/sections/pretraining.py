@@ -23,13 +23,17 @@ from bert_tf.config.section import (
     repeatable,
 )
 from bert_tf.config.sections.loop import LoopSection
-from bert_tf.config.sections.masking import NgramSize, masking_option, replacement_faults
+from bert_tf.config.sections.masking import (
+    SUM_TOLERANCE,
+    NgramSize,
+    masking_option,
+    replacement_faults,
+)
 
 DEFAULT_STEPS = 10_000
 MAX_STEPS = 1_000_000_000
 _UNMASKED = " in unmasked records"
 _SET_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_SUM_TOLERANCE = 1e-6  # of fractions that are written with few decimals
 MLM_LOSS = "mlm_loss"
 PAIR_ACCURACY = "pair_accuracy"
 
@@ -148,7 +152,7 @@ class TrainConfig(LoopSection, section_name="train"):
     def __post_init__(self) -> None:
         if self.steps is None:
             by_steps = sum(phase.steps for phase in self.phases)
-            object.__setattr__(self, "steps", by_steps or DEFAULT_STEPS)
+            object.__setattr__(self, "steps", by_steps or DEFAULT_STEPS)  # it is frozen
 
     def faults(self) -> Iterator[str]:
         named = [name for name in self.one_of if getattr(self, name)]
@@ -176,7 +180,8 @@ class TrainConfig(LoopSection, section_name="train"):
         if not self.phases[0].fraction:
             return tuple(phase.steps for phase in self.phases)
         fractions = [phase.fraction for phase in self.phases]
-        ends = [round(self.steps * sum(fractions[: index + 1])) for index in range(len(fractions))]
+        ends = [round(self.steps * sum(fractions[:number])) for number in range(1, len(fractions))]
+        ends.append(self.steps)  # exactly, though rounded fractions may add up to a bit less
         return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))
 
     @property
@@ -206,7 +211,7 @@ def _phase_faults(config: TrainConfig) -> Iterator[str]:
     by_fraction = [bool(phase.fraction) for phase in config.phases]
     if len(set(by_fraction)) > 1:
         yield "phases: give all of them steps or all of them a fraction"
-    elif by_fraction[0] and abs(total - 1.0) > _SUM_TOLERANCE:
+    elif by_fraction[0] and abs(total - 1.0) > SUM_TOLERANCE:
         yield f"phases: the fractions add up to {total:g}; they must add up to 1"
     elif min(config.phase_steps()) < 1:
         yield f"phases: one of them has no step; the steps are {config.phase_steps()}"
@@ -258,7 +263,7 @@ def _masking_schedule_faults(config: TrainConfig) -> Iterator[str]:
 
 
 def _warmup_faults(config: TrainConfig) -> Iterator[str]:
-    """Check that schedules are longer than their warmup."""
+    """Check that schedules are at least as long as their warmup."""
     if config.phases and config.phases[0].learning_rate is not None:
         return
     # The first schedule lasts until a phase has a learning rate, thus a schedule, of its own.

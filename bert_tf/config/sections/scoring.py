@@ -204,7 +204,7 @@ def model_column(content: str) -> Any:
 
 
 class ColumnsSection(TableSection):
-    """Columns of the rows to read; the model's own where not given."""
+    """Columns, engine and abstention, shared by `evaluate` and `score`."""
 
     text_column: str | None = model_column("column of the text")
     text_pair_column: str | None = model_column("column of the second text")
@@ -229,7 +229,7 @@ class ColumnsSection(TableSection):
 
     def faults(self) -> Iterator[str]:
         for entry in self.columns:
-            if not all(entry.partition("=")):
+            if not all(entry.partition("=")):  # name, sign and column, none empty
                 yield f"columns: expected INPUT=COLUMN (text=body), got {entry!r}"
 
     def check_installed(self) -> None:
@@ -354,7 +354,7 @@ class ScoreConfig(ColumnsSection, section_name="score"):
 
     def faults(self) -> Iterator[str]:
         for entry in self.rename:
-            if not all(entry.partition("=")):
+            if not all(entry.partition("=")):  # name, sign and column, none empty
                 yield f"rename: expected NAME=COLUMN, got {entry!r}"
         if self.target_accuracy is not None and self.abstain_below is not None:
             yield "target_accuracy: chooses the value of abstain_below; give one of them"
@@ -396,7 +396,8 @@ def given_columns(
         lists: inputs that may span several columns, which are returned as tuples.
 
     Raises:
-        UsageError: a column is named for another input, or two for one.
+        UsageError: a column is named for an input that the model does not read, or two columns
+            are named for an input that reads one.
     """
     named: dict[str, list[str]] = {}
     for name, column, flag in _named_columns(config):

@@ -64,23 +64,24 @@ def concatenate_documents(parts: list[FlatDocuments]) -> FlatDocuments:
     )
 
 
-# Number of parts of a cut sentence that fill a row: about that of ordinary sentences
+# A part gets a quarter of a pair's tokens, because a pair usually holds about four sentences.
 _PARTS_OF_PAIR = 4
 
 
 def cut_long_sentences(
     documents: FlatDocuments, begins_word: np.ndarray, *, max_seq_length: int
 ) -> tuple[FlatDocuments, int]:
-    """Cut long sentences between words into parts of about equal length, so that no word is lost.
+    """Cut long sentences into parts of about equal length, so that no word is lost.
 
     `segment_pairs` shortens pairs from both ends, so the ends of a sentence that fills a pair would
     be in no example. A sentence is cut if it has more than the `max_seq_length - 3` tokens of a
     pair. It is also cut if it has more than half of them, and its document has most of its tokens
-    in such sentences, or is the only document.
+    in such sentences, or is the only document. Parts begin with words; only a word longer than a
+    part is cut itself.
 
-    Example: one document has sentences of 9 and 2 tokens, another one of 5 and 4; rows have 8
-    tokens, so a pair has 5. Then 9 becomes 1, 2, 2, 2, 2 (longer than a pair), 5 becomes 1, 2, 2
-    (longer than half); 2 and 4 stay.
+    Example: one document has sentences of 9 and 2 tokens, another one of 5 and 4; rows have 11
+    tokens, so a pair has 8 and a part 2. Then 9 becomes 1, 2, 2, 2, 2 (longer than a pair), 5
+    becomes 1, 2, 2 (longer than half, and most of its document); 2 and 4 stay.
 
     Args:
         documents: every sentence has at least one token.
@@ -96,13 +97,13 @@ def cut_long_sentences(
     if not fills_half.any():
         return documents, 0
     counts = np.diff(documents.document_offsets)
-    numbers = np.repeat(np.arange(len(documents)), counts)
-    tokens = np.bincount(numbers, lengths, len(documents))
-    in_long_ones = np.bincount(numbers, lengths * fills_half, len(documents))
+    document_of = np.repeat(np.arange(len(documents)), counts)  # int64 [sentences]
+    tokens = np.bincount(document_of, lengths, len(documents))
+    in_long_ones = np.bincount(document_of, lengths * fills_half, len(documents))
     # A document without another one to pair with needs its sentences cut in any case.
-    least = 0 if len(documents) == 1 else tokens
-    cuts_half = 2 * in_long_ones > least
-    is_cut = (lengths > capacity) | (fills_half & cuts_half[numbers])
+    threshold = 0 if len(documents) == 1 else tokens
+    cuts_half = 2 * in_long_ones > threshold
+    is_cut = (lengths > capacity) | (fills_half & cuts_half[document_of])
     tokens_per_part = max(capacity // _PARTS_OF_PAIR, 1)
     parts = np.where(is_cut, -(-lengths // tokens_per_part), 1)
     offsets = np.empty(int(parts.sum()) + 1, np.int64)
@@ -131,7 +132,7 @@ def _place_borders(tokens, sentence_offsets, begins_word, parts, offsets):
             border = even
             while border > previous and not begins_word[tokens[border]]:
                 border -= 1
-            if border == previous:  # a word is as long as a part, so it is cut
+            if border == previous:  # a word is longer than a part, so it is cut
                 border = even
             offsets[made] = border
             previous = border

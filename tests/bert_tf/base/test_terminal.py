@@ -108,6 +108,15 @@ def test_the_end_is_a_table_and_the_next_command_one_line_to_copy(screen):
     assert lines[6:] == [f"next: {following.strip()}"]
 
 
+def test_control_characters_of_names_do_not_reach_the_terminal(screen):
+    console = Console(screen)
+    made = [("a\x1b[2Jb.txt", "of \x1b]0;title\x07c")]
+    following = "cat 'a\x1b[2Jb.txt'"
+    console.close(Closing(command="vocab", made=made, counts=[], seconds=1, next_command=following))
+    assert "\x1b[2J" not in screen.getvalue() and "\x1b]" not in screen.getvalue()
+    assert "b.txt" in "".join(screen.text)
+
+
 def test_a_dumb_terminal_shows_the_lines_of_a_log(screen, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     console = Console(screen, log_seconds=1e9)

@@ -105,6 +105,7 @@ def test_it_can_be_restricted(text):
         ("=3", "got '=3'"),
         ("epochs=3,,4", "got 'epochs=3,,4'"),
         ("epochs=3,3", "has a value twice"),
+        ("epochs=2 batch_size=8 epochs=3", "epochs is given twice; list its values with commas"),
     ],
 )
 def test_other_texts_are_refused(text, message):

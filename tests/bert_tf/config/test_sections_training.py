@@ -27,6 +27,13 @@ def test_fractions_become_steps_that_add_up():
     assert train(data="data", steps=7).phase_steps() == (7,)
 
 
+def test_rounded_fractions_lose_no_step():
+    thirds = [{"data": name, "fraction": 0.3333333} for name in ("a", "b", "c")]
+    config = train(phases=thirds, steps=10_000_000)
+    assert config.total_steps == 10_000_000
+    assert max(config.phase_steps()) - min(config.phase_steps()) <= 1
+
+
 def test_phases_with_steps_need_no_total():
     phases = [{"data": "a", "steps": 30}, {"data": "b", "steps": 10, "learning_rate": 1e-3}]
     assert train(phases=phases).total_steps == 40

@@ -127,7 +127,7 @@ def test_presets_of_other_models_are_refused(preset):
         ("num_layers", 10**9, "num_hidden_layers is 1,000,000,000, at most 1,000 are supported"),
         ("num_layers", 900, "describes an encoder of"),
         ("hidden_dim", 10**7, "GiB of weights, at most"),
-        ("vocabulary_size", "x", "vocab_size must be a positive number"),
+        ("vocabulary_size", "x", "vocab_size must be a positive integer"),
     ],
 )
 def test_presets_larger_than_their_weights_are_not_built(preset, key, value, message):
