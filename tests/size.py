@@ -31,13 +31,13 @@ class Budget:
 
 BUDGETS = {
     "bert_tf/base": Budget(1265, 100),
-    "bert_tf/config": Budget(2535, 100),
+    "bert_tf/config": Budget(2540, 100),
     "bert_tf/data": Budget(7150, 100),
     "bert_tf/layers, bert_tf/models": Budget(1060, 100),
     "bert_tf/cpu": Budget(1900, 100),
     "bert_tf/xla": Budget(580, 100),
     "bert_tf/weights": Budget(1880, 100),
-    "bert_tf/training": Budget(2490, 100),
+    "bert_tf/training": Budget(2500, 100),
     "bert_tf/pretraining": Budget(1090, 100),
     "bert_tf/tasks": Budget(10740, 100),
     "bert_tf/tasks/profile": Budget(800, 100),

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import functools
 import inspect
-import operator
 import os
 import types
 import typing
@@ -19,27 +18,20 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from bert_tf.base.errors import ConfigError
 from bert_tf.base.wording import did_you_mean
-from bert_tf.config.values import BOOLEANS, boolean_of, not_a_choice, number_of, shown, text_of
+from bert_tf.config.values import (
+    BOOLEANS,
+    Bounds,
+    boolean_of,
+    not_a_choice,
+    number_of,
+    shown,
+    text_of,
+)
 
 # Kinds of input paths and of outputs, see `option`.
 Reads = Literal["any", "file", "files", "table", "tables", "folder", "model"]
 Writes = Literal["file", "folder"]
 _MOST_LISTED = 12  # known keys in a message
-
-
-@dataclasses.dataclass(frozen=True)
-class Bounds:
-    """Bounds of a number, as an annotation of a field's type.
-
-    Attributes:
-        minimum, maximum: inclusive bounds; None for none.
-        above, below: exclusive bounds; None for none.
-    """
-
-    minimum: float | None = None
-    maximum: float | None = None
-    above: float | None = None
-    below: float | None = None
 
 
 PositiveInt = Annotated[int, Bounds(1)]
@@ -367,9 +359,7 @@ def _convert_scalar(section: type[Section], field: dataclasses.Field, raw: Any) 
     if declared.kind is bool:
         return boolean_of(raw)
     if declared.kind in (int, float):
-        number = number_of(declared.kind, raw)
-        _check_bounds(declared.bounds, number, raw)
-        return number
+        return number_of(declared.kind, raw, declared.bounds)
     if choices and "on" in choices and str(raw).lower() in BOOLEANS:  # also `true`, `no`
         return "on" if boolean_of(raw) else "off"
     text = text_of(raw)
@@ -380,20 +370,3 @@ def _convert_scalar(section: type[Section], field: dataclasses.Field, raw: Any) 
     if is_path and text.partition("/")[0] == "~" and not Path("~").exists():
         return os.path.expanduser(text)  # noqa: PTH111  a path would lose the last slash
     return text
-
-
-def _check_bounds(bounds: Bounds, value: int | float, raw: Any) -> None:
-    """Raise ValueError if a number is out of bounds, with all of them in words."""
-    rules = [
-        (bounds.minimum, operator.ge, "at least"),
-        (bounds.above, operator.gt, "above"),
-        (bounds.maximum, operator.le, "at most"),
-        (bounds.below, operator.lt, "below"),
-    ]
-    checked = [(bound, holds, words) for bound, holds, words in rules if bound is not None]
-    if all(holds(value, bound) for bound, holds, _ in checked):
-        return
-    allowed = " and ".join(f"{words} {bound}" for bound, _, words in checked)
-    if bounds.minimum is not None and bounds.maximum is not None:
-        allowed = f"from {bounds.minimum} to {bounds.maximum}"
-    raise ValueError(f"expected a number {allowed}, got {shown(raw)}")

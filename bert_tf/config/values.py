@@ -1,8 +1,10 @@
-"""Scalar values of config keys, from YAML, texts or Python; their faults in words."""
+"""Scalar values of config keys, from YAML, texts or Python; their bounds, and faults in words."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import operator
 from collections.abc import Collection
 from typing import Any
 
@@ -13,6 +15,21 @@ BOOLEANS = {
     **dict.fromkeys(("false", "no", "off"), False),
 }
 _LONGEST_SHOWN = 100  # characters of a refused value in a message
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """Bounds of a number, as an annotation of a field's type.
+
+    Attributes:
+        minimum, maximum: inclusive bounds; None for none.
+        above, below: exclusive bounds; None for none.
+    """
+
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
 
 
 def shown(raw: Any) -> str:
@@ -52,29 +69,56 @@ def text_of(raw: Any) -> str:
     return str(raw)
 
 
-def number_of(kind: type, raw: Any) -> int | float:
-    """Convert a text or number to a finite number.
+def number_of(kind: type, raw: Any, bounds: Bounds) -> int | float:
+    """Convert a text or number to a finite number within bounds.
 
     Args:
         kind: int or float; integers may be written as `1e6`.
         raw: the value.
+        bounds: those of the key.
 
     Raises:
-        ValueError: the value is something else; the message is for the user.
+        ValueError: the value is something else, or out of bounds; the message is for the user.
     """
     expected = "an integer" if kind is int else "a number"
     fault = ValueError(f"expected {expected}, got {shown(raw)}")
     if isinstance(raw, bool):
         raise fault
-    if kind is int and not isinstance(raw, float):
+    number = _integer_of(raw) if kind is int else None
+    if number is None:
         try:
-            return int(raw)
+            value = float(raw)
         except (TypeError, ValueError):
-            pass  # "1e6" is an integer too
+            raise fault from None
+        if not math.isfinite(value) or (kind is int and value != int(value)):
+            raise fault
+        number = kind(value)
+    _check_bounds(bounds, number, raw)
+    return number
+
+
+def _integer_of(raw: Any) -> int | None:
+    """Convert an integer or its digits; None for others, such as `1e6`, which may be one too."""
+    if isinstance(raw, float):
+        return None
     try:
-        value = float(raw)
+        return int(raw)
     except (TypeError, ValueError):
-        raise fault from None
-    if not math.isfinite(value) or (kind is int and value != int(value)):
-        raise fault
-    return kind(value)
+        return None
+
+
+def _check_bounds(bounds: Bounds, value: int | float, raw: Any) -> None:
+    """Raise ValueError if a number is out of bounds, with all of them in words."""
+    rules = [
+        (bounds.minimum, operator.ge, "at least"),
+        (bounds.above, operator.gt, "above"),
+        (bounds.maximum, operator.le, "at most"),
+        (bounds.below, operator.lt, "below"),
+    ]
+    checked = [(bound, holds, words) for bound, holds, words in rules if bound is not None]
+    if all(holds(value, bound) for bound, holds, _ in checked):
+        return
+    allowed = " and ".join(f"{words} {bound}" for bound, _, words in checked)
+    if bounds.minimum is not None and bounds.maximum is not None:
+        allowed = f"from {bounds.minimum} to {bounds.maximum}"
+    raise ValueError(f"expected a number {allowed}, got {shown(raw)}")

@@ -30,35 +30,10 @@ from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.memory import is_out_of_memory
 from bert_tf.training.optimizers import make_optimizer
-from bert_tf.training.protocols import TrainingInputs
 from bert_tf.training.run_files import RunMirror
 from bert_tf.training.throughput import measure_matmul_peak
-from bert_tf.training.timeline import LoopSettings, phase_ends, phase_of
+from bert_tf.training.timeline import LoopSettings, PhasedInputs
 from bert_tf.weights.model_directory import ModelDirectory, load_weights
-
-
-class PhasedInputs:
-    """Joins the inputs of phases to one `TrainingInputs`.
-
-    Args:
-        inputs: inputs of each phase, whose steps are counted from 0.
-        steps: steps of each phase.
-    """
-
-    def __init__(self, inputs: Sequence[TrainingInputs], steps: Sequence[int]):
-        self._inputs = inputs
-        self._ends = phase_ends(list(steps))
-        self._starts = [0, *self._ends[:-1]]
-
-    def batches(self, first_step: int) -> tf.data.Dataset:
-        phase = phase_of(self._ends, first_step)
-        return self._inputs[phase].batches(first_step - self._starts[phase])
-
-    def position(self, first_step: int) -> dict[str, int]:
-        """Return the phase, and where in its data a step starts."""
-        phase = phase_of(self._ends, first_step)
-        position = self._inputs[phase].position(first_step - self._starts[phase])
-        return {"phase": phase, **position}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The timeline of a run: settings, progress, learning rates, clock, and when to log and save."""
+"""The timeline of a run: settings, inputs by phase, learning rates, clock, when to log and save."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import bisect
 import dataclasses
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.base.wording import NO_RATES, Rates
 from bert_tf.config.registries import TENSORBOARD
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.models.model_flops import ModelFlops
+from bert_tf.training.protocols import TrainingInputs
 
 # Maps progress, float [n] in [0, 1], to learning rates, or to factors on one, float64 [n].
 Schedule = Callable[[np.ndarray], np.ndarray]
@@ -242,6 +244,30 @@ def phase_of(ends: list[int], step: int) -> int:
         step: steps done.
     """
     return min(bisect.bisect_right(ends, step), len(ends) - 1)
+
+
+class PhasedInputs:
+    """Joins the inputs of phases to one `TrainingInputs`.
+
+    Args:
+        inputs: inputs of each phase, whose steps are counted from 0.
+        steps: steps of each phase.
+    """
+
+    def __init__(self, inputs: Sequence[TrainingInputs], steps: Sequence[int]):
+        self._inputs = inputs
+        self._ends = phase_ends(list(steps))
+        self._starts = [0, *self._ends[:-1]]
+
+    def batches(self, first_step: int) -> tf.data.Dataset:
+        phase = phase_of(self._ends, first_step)
+        return self._inputs[phase].batches(first_step - self._starts[phase])
+
+    def position(self, first_step: int) -> dict[str, int]:
+        """Return the phase, and where in its data a step starts."""
+        phase = phase_of(self._ends, first_step)
+        position = self._inputs[phase].position(first_step - self._starts[phase])
+        return {"phase": phase, **position}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -52,8 +52,7 @@ def filling_folder(
     """
     folder = spec.open_folder()
     overwrite = options.overwrite
-    place = folder.place
-    path = folder.path
+    place, path = folder.place, folder.path
     remove_leftovers(path, JOB_FILES)  # of a run that ended before its marker was there
     content = folder.content()
     folder.check_is_ours(overwrite=overwrite)
@@ -103,8 +102,7 @@ def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
             another config.
     """
     folder = spec.open_folder()
-    place = folder.place
-    marker = folder.place.marker
+    place, marker = folder.place, folder.place.marker
     marked = folder.marker
     if marked is not None and folder.path.exists() and not options.overwrite:
         spec.check_marker(marked)

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config.section import Bounds, option
+from bert_tf.config.section import option
+from bert_tf.config.values import Bounds
 from bert_tf.tasks.base.declaration import PredictionField, TableTaskConfig, TaskDeclaration
 from bert_tf.tasks.base.table_task import TableTask
 from bert_tf.tasks.base.task_data import ROW_WEIGHTS

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar
 from bert_tf.base.errors import check_packages
 from bert_tf.config.plain_yaml import read_yaml_lines
 from bert_tf.config.section import (
-    Bounds,
     Fraction,
     NonNegativeInt,
     PositiveFraction,
@@ -28,6 +27,7 @@ from bert_tf.config.sections.masking import (
     replacement_faults,
 )
 from bert_tf.config.sections.tables import RowSection
+from bert_tf.config.values import Bounds
 
 CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki", "html", "warc")
 _WEB_NAME = re.compile(r"\.(html?|warc|wet)(\.(gz|bz2|zst))?$", re.IGNORECASE)

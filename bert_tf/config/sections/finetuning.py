@@ -11,7 +11,6 @@ from bert_tf.base.errors import ConfigError
 from bert_tf.config.registries import REGISTRIES
 from bert_tf.config.section import (
     BatchSize,
-    Bounds,
     Fraction,
     FractionBelowOne,
     NonNegativeFloat,
@@ -27,6 +26,7 @@ from bert_tf.config.section import (
 )
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import TableSection, min_ceiling_option
+from bert_tf.config.values import Bounds
 
 # Grid for the small BERTs (README of google-research/bert). The README trains for 4 epochs; the
 # grid does not set them.

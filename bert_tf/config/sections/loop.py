@@ -8,7 +8,6 @@ from bert_tf.base.wording import Rates
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.registries import REGISTRIES, TENSORBOARD
 from bert_tf.config.section import (
-    Bounds,
     Fraction,
     FractionBelowOne,
     NonNegativeFloat,
@@ -19,6 +18,7 @@ from bert_tf.config.section import (
     option,
     optional,
 )
+from bert_tf.config.values import Bounds
 
 
 class LoopSection(Section):

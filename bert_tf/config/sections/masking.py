@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from bert_tf.config.section import Bounds, Section, option
+from bert_tf.config.section import Section, option
+from bert_tf.config.values import Bounds
 
 MASKINGS = ("token", "ngram", "span")
 NgramSize = Annotated[int, Bounds(1, 100)]

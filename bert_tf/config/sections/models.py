@@ -9,8 +9,9 @@ from typing import Annotated
 
 from bert_tf.base.errors import check_packages
 from bert_tf.config.registries import FLOAT32, FOLDER, IDS, INT8, REGISTRIES, SERVING, TEXT, Format
-from bert_tf.config.section import Bounds, NonNegativeFloat, Section, option, optional
+from bert_tf.config.section import NonNegativeFloat, Section, option, optional
 from bert_tf.config.sections.scoring import POOLINGS
+from bert_tf.config.values import Bounds
 
 _FORMATS = REGISTRIES.formats
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*|multilingual|code")  # BCP 47

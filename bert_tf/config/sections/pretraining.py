@@ -10,7 +10,6 @@ from typing import Annotated
 from bert_tf.config.bert import SIZES
 from bert_tf.config.section import (
     BatchSize,
-    Bounds,
     Fraction,
     NonNegativeFloat,
     NonNegativeInt,
@@ -29,6 +28,7 @@ from bert_tf.config.sections.masking import (
     masking_option,
     replacement_faults,
 )
+from bert_tf.config.values import Bounds
 
 DEFAULT_STEPS = 10_000
 MAX_STEPS = 1_000_000_000

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from bert_tf.base.errors import UsageError, check_packages
 from bert_tf.config.registries import AUTO, FLOAT32, PRECISIONS, REGISTRIES, EngineChoices
 from bert_tf.config.section import (
-    Bounds,
     Fraction,
     NonNegativeFloat,
     NonNegativeInt,
@@ -31,6 +30,7 @@ from bert_tf.config.sections.tables import (
     batch_tokens_option,
     min_ceiling_option,
 )
+from bert_tf.config.values import Bounds
 
 POOLINGS = ("mean", "cls", "max")
 SIMILARITIES = ("cosine", "dot")

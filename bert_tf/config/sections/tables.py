@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
-from bert_tf.config.section import Bounds, Section, advanced, flag_text, option, optional
+from bert_tf.config.section import Section, advanced, flag_text, option, optional
+from bert_tf.config.values import Bounds
 
 MAX_LOCAL_WORKERS = 512
 

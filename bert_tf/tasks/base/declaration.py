@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from bert_tf.base.errors import Fault, UsageError
-from bert_tf.config.section import Bounds, Fraction, option, optional
+from bert_tf.config.section import Fraction, option, optional
 from bert_tf.config.sections.finetuning import (
     HEAD,
     LONG_TEXTS,
@@ -18,6 +18,7 @@ from bert_tf.config.sections.finetuning import (
     Teaching,
 )
 from bert_tf.config.sections.models import ExportConfig
+from bert_tf.config.values import Bounds
 
 if TYPE_CHECKING:
     from bert_tf.data.tables.sketches import ColumnSketch, TableSketch

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from bert_tf.base.errors import Fault
-from bert_tf.config.section import Bounds, option, optional
+from bert_tf.config.section import option, optional
 from bert_tf.config.sections.models import ExportConfig
+from bert_tf.config.values import Bounds
 from bert_tf.tasks.base.declaration import PredictionField, PretrainedTaskDeclaration
 
 MASK = "[MASK]"

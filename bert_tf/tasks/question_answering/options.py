@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from bert_tf.config.section import Bounds, NonNegativeFloat, PositiveInt, advanced, option
+from bert_tf.config.section import NonNegativeFloat, PositiveInt, advanced, option
 from bert_tf.config.sections.finetuning import FinetuneConfig
+from bert_tf.config.values import Bounds
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration, by_length
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from bert_tf.base.errors import UsageError
-from bert_tf.config.section import Bounds, option, optional, repeatable
+from bert_tf.config.section import option, optional, repeatable
 from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.config.sections.scoring import normalize_option, pooling_option
+from bert_tf.config.values import Bounds
 from bert_tf.tasks.base.declaration import (
     PredictionField,
     TaskDeclaration,

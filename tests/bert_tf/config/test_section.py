@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.plain_yaml import read_yaml, yaml_text
 from bert_tf.config.section import (
-    Bounds,
     Fraction,
     FractionBelowOne,
     PositiveInt,
@@ -19,6 +18,7 @@ from bert_tf.config.section import (
     plain_values,
 )
 from bert_tf.config.sections import EmbedConfig
+from bert_tf.config.values import Bounds
 
 
 class Sample(Section):

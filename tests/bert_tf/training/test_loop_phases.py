@@ -7,9 +7,8 @@ import pytest
 from behavior.loop_runs import losses, run_until
 from behavior.regression_task import Numbers, make_loop
 
-from bert_tf.pretraining.pretraining import PhasedInputs
 from bert_tf.training.metrics_log import read_metrics
-from bert_tf.training.timeline import LoopSettings, PhaseSettings, Timeline
+from bert_tf.training.timeline import LoopSettings, PhasedInputs, PhaseSettings, Timeline
 
 PHASES = (
     PhaseSettings(steps=5, warmup_steps=2, peak_learning_rate=1e-2),
