@@ -150,7 +150,8 @@ def _root(text: str, largest_bytes: int) -> yaml.Node | None:
     if len(text) > largest_bytes:
         raise _problem(f"it is larger than {largest_bytes >> 20} MiB")
     node = _PlainLoader(text).get_single_node()
-    # Without aliases, a text of n characters has at most n nodes, and n characters in them.
+    # Without aliases, nodes and their characters are fewer than twice the characters of a text,
+    # unless it has only one or two (`a:` is a mapping, a key and an empty value).
     most = 2 * largest_bytes
     endless = 2 * most
     if node is not None and _expanded_size(node, {}, endless) > most:

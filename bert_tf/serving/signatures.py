@@ -46,9 +46,9 @@ FAR_BELOW = -1e9
 # Null odds of a context without a token, where there is no span to compare with.
 NO_SPAN_ODDS = 1e9
 # The end of a sentence inside a text. Python's `re` and RE2 read the pattern alike, because it has
-# no # lookaround, `\w` or `\s`. A period ends a sentence only after three characters that are
-# neither # upper case nor dots, which leaves out initials and titles (J. R., U.S., St., Mrs.), and
-# only if # neither lower case nor a digit follows (approx. 5).
+# no lookaround, `\w` or `\s`. A period ends a sentence only after three characters that are
+# neither upper case nor dots, which leaves out initials and titles (J. R., U.S., St., Mrs.), and
+# only if neither lower case nor a digit follows (approx. 5).
 SENTENCE_END = (
     r"(?:[^ \t\r\nA-Z.]{3}\.|[!?…])"  # the mark
     r"[\"')\]”’»]*[ \t\r\n]+[^ \t\r\na-z0-9]"  # closing marks, a blank, a beginning

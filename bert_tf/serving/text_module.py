@@ -239,7 +239,7 @@ def json_text(texts: tf.Tensor) -> tf.Tensor:
 # TensorFlow Serving runs a graph with the shapes of a request, which may differ from the
 # signature's, and kernels trust them: a scalar text is a segmentation fault in the tokenizer
 # (tensorflow/text issue 1085), and a single such request would end the server. A failed check is
-# only # an InvalidArgumentError.
+# only an InvalidArgumentError.
 
 
 def checked_texts(

@@ -61,12 +61,13 @@ def match_files(
             hint = instead_of_folder(folders[0], endings)
             raise UsageError(f"{folders[0]}: is a folder; {hint}")
         own = own_files(files, pattern, output)
+        own_paths = frozenset(own)
         if own and console is not None:
             more = f" and {len(own) - 1:,} more" if len(own) > 1 else ""
             console.info(f"{pattern}: ignoring {own[0]}{more}, which bert-pipeline made")
         if len(own) == len(files):
             raise UsageError(f"{pattern}: only matches {own[0]}, which bert-pipeline made")
-        sizes.update({path: size for path, size in files.items() if path not in own})
+        sizes.update({path: size for path, size in files.items() if path not in own_paths})
     for path in sorted(sizes):
         if path != path.encode("utf-8", "replace").decode():  # manifests could not hold it
             raise UsageError(f"{path!r}: the name of this file is not UTF-8; rename it")
@@ -99,15 +100,15 @@ class UncompressedFile:
         self._path = path
         self._is_text = encoding is not None
         self._file = open_stored(path)
-        self._stream = unpack(self._file, path)
         try:
+            self._stream = unpack(self._file, path)
             self._pending = self._read_stored(SAMPLE_BYTES)
             transcoder = None
             if encoding is not None:
                 transcoder = transcoder_of(path, self._pending, encoding)
             if transcoder is not None:
                 self._pending = transcoder.transcode(self._pending)
-        except InputError:
+        except BaseException:
             self._file.close()
             raise
         self._transcoder = transcoder

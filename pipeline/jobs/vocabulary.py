@@ -300,14 +300,15 @@ def _saving_lines(extended: ExtendedVocabulary) -> Iterator[str]:
             f"  {each.entry:{width}}  {each.uses:>9,}  {each.pieces_before:>13}  {each.tokens:>9,}"
         )
     tokens = np.array([each.tokens for each in extended.savings])
+    if not tokens.any():
+        return
     sums = np.cumsum(tokens)
     for share in _SHARES:
         number = int(np.searchsorted(sums, share * sums[-1])) + 1
-        if number <= len(tokens) and sums[-1]:
-            yield (
-                f"  the first {number:,} of {len(tokens):,} save {share:.0%}; from there on each "
-                f"saves at most {int(tokens[number - 1]):,} (--min-saving)"
-            )
+        yield (
+            f"  the first {number:,} of {len(tokens):,} save {share:.0%}; from there on each "
+            f"saves at most {int(tokens[number - 1]):,} (--min-saving)"
+        )
 
 
 def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord) -> None:
@@ -318,7 +319,8 @@ def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord)
     ):
         fit = measure_fit(learned.pieces, words, counts)
         if fit is None:
-            record.console.info("no document was held out to evaluate the vocabulary on")
+            if name == "held_out":
+                record.console.info("no document was held out to evaluate the vocabulary on")
             continue
         for key, value in dataclasses.asdict(fit).items():
             record.metrics[f"{name}_{key}"] = round(value, 6)
@@ -334,6 +336,7 @@ def _next_command(config: VocabConfig) -> list[str]:
     """Return a command line of `preprocess` that reads the corpus in the same way."""
     # Records have to be made of the text that the vocabulary was learned from.
     keys = [field.name for field in dataclasses.fields(CorpusSection)]
+    # `block_megabytes` does not change the text.
     read = ["input", *(key for key in keys if key not in ("input", "block_megabytes"))]
     command = ["bert-pipeline", "preprocess", *option_words(config, read, section="preprocess")]
     command += ["--vocab", config.output]

@@ -4,11 +4,12 @@ A reader takes any value that its format allows: a file whose words are `1`, `2`
 labels are `{garden` and `kitchen}`, is read without a fault and trains a model of nonsense. A
 `Detector` knows one kind of such files: what it looks like, what to do, and how sure that is.
 `judge` runs the tables of detectors on the values: `ROW_DETECTORS` (`detectors`) on labeled
-rows and rows to score, `CORPUS_DETECTORS` (`pipeline/corpus/judged.py`) on samples of corpora.
+rows and rows to score, `CORPUS_DETECTORS` (`pipeline/report/corpus/judged.py`) on samples of
+corpora.
 
 A detector only looks at values, never at how they were read, so it also catches misreadings that
 were not foreseen. It must stay silent on sound files: fewer than 1% of them, cut into files of 200
-rows, may raise a false alarm (`benchmarks/judged.py`).
+rows, may raise a false alarm (`benchmarks/false_alarms.py`).
 """
 
 from __future__ import annotations

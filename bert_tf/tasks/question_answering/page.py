@@ -184,7 +184,8 @@ def _outcomes(
     answers: Sequence[str], golds: Sequence[Sequence[str]], f1: np.ndarray, scores: np.ndarray
 ) -> TableSection:
     """Count answers by outcome."""
-    outcomes = np.array(list(map(outcome_of, answers, golds, f1.tolist())))
+    answered = zip(answers, golds, f1.tolist(), strict=True)
+    outcomes = np.array([outcome_of(*each) for each in answered])
     counts = np.bincount(outcomes, minlength=len(Outcome))
     return TableSection(
         title="How answers go wrong",

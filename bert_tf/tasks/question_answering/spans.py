@@ -3,11 +3,9 @@
 The answers of a question are found in two steps:
 
 1. `window_spans` scores all spans of each window, up to the maximal length, by the sum of the
-logits
-   of start and end, and keeps the best.
+   logits of start and end, and keeps the best.
 2. `question_spans` ranks the spans of all windows of a question; the same span of two windows
-counts
-   once. `choose_answers` picks one of them, or none.
+   counts once. `choose_answers` picks one of them, or none.
 
 `run_squad.py` (`write_predictions`) pairs the 20 best starts with the 20 best ends. Here, all spans
 compete, and a span that several windows have counts with its best score. Results only differ where

@@ -43,8 +43,8 @@ def skipped_words(texts: TaggedTexts, skipped: int) -> tuple[str, ...]:
 
 
 # Weight in the loss of further parts of words with the tag O. In WNUT-17, such parts, most of them
-# of # addresses, are a fifth as many as all words. With full weight, they would take that share of
-# the # loss from the words that count.
+# of addresses, are a fifth as many as all words. With full weight, they would take that share of
+# the loss from the words that count.
 _WEIGHT_OF_PARTS_OUTSIDE = 0.1
 
 

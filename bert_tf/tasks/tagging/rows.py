@@ -46,7 +46,7 @@ from bert_tf.tasks.tagging.row_forms import (
 from bert_tf.tasks.tagging.word_rows import sentences_of_rows, with_sentences
 
 # Keys of entities of doccano, Label Studio (where the label is a list of one), Prodigy, spaCy,
-# Rasa, # UIMA, and of the predictions of transformers
+# Rasa, UIMA, and of the predictions of transformers
 _STARTS = ("start", "start_offset", "startOffset", "start_char", "begin")
 _ENDS = ("end", "end_offset", "endOffset", "end_char")
 _LABELS = (
@@ -154,7 +154,7 @@ def _place_fault(text: str, start: int, end: int, expected: Any) -> tuple[str, s
 
 
 # Units of offsets in other languages, their encodings, and the bytes of a unit: JavaScript, Java
-# and # C# have the first, Go and Rust the second.
+# and C# have the first, Go and Rust the second.
 _UNITS = (("UTF-16 units", "utf-16-le", 2), ("bytes of UTF-8", "utf-8", 1))
 
 

@@ -115,12 +115,12 @@ class WarcReader(HtmlReader):
         """Return the reader.
 
         Raises:
-            UsageError: the file is no WARC file, or a package is missing.
+            UsageError: the file is not a WARC file, or a package is missing.
         """
         reader = super().for_file(path, config)
         with _open(path) as file:
             if not file.read(_PEEKED_BYTES).removeprefix(BYTE_ORDER_MARK).startswith(SIGNATURE):
-                raise UsageError(f"{path}: is no WARC file, which begins with WARC/")
+                raise UsageError(f"{path}: is not a WARC file: it does not begin with WARC/")
         return reader
 
     def _open(self, path: str) -> UncompressedFile:
@@ -131,14 +131,20 @@ class WarcReader(HtmlReader):
         return readers.get(compression_of(path)) or super().block_reader(path)
 
     def find_last_border(self, data: bytes) -> int:
-        *_, last = (None, *_find_records(data, self.largest_document, is_end=False))
+        last = None
+        for record in _find_records(data, self.largest_document, is_end=False):
+            last = record
         if last is not None and (last.begin or not last.fault):
             return last.begin
         # The rest of a damaged or long record, up to the next header, is skipped in pieces.
         if len(data) <= _MOST_HELD_BYTES:
             return 0
         border = len(data) - _MOST_START_BYTES
-        return border + data.startswith(SIGNATURE, border)
+        # A rest that began with a signature would count as a record, and this is none: records are
+        # found above.
+        if data.startswith(SIGNATURE, border):
+            border += 1
+        return border
 
     def count_lines(self, data: bytes, stop: int) -> int:
         return sum(1 for _ in _find_records(data[:stop], self.largest_document, is_end=True))

@@ -387,7 +387,7 @@ def test_no_damage_changes_what_cuts_give(tmp_path_factory, changes, block_bytes
 
 def test_files_that_are_no_warc_or_cut_short_are_named(tmp_path):
     (tmp_path / "a.warc").write_bytes(page(0))
-    with pytest.raises(UsageError, match=r"a\.warc: is no WARC file"):
+    with pytest.raises(UsageError, match=r"a\.warc: is not a WARC file"):
         read_corpus(tmp_path / "a.warc")
     (tmp_path / "b.warc.gz").write_bytes(response(page(0)))
     with pytest.raises(InputError, match=r"b\.warc\.gz: .*does not match its extension"):
