@@ -182,7 +182,7 @@ def remove_leftovers(folder: str | Path, names: Collection[str] | None = None) -
     folders that no other process writes to.
 
     Args:
-        folder: the folder; folders inside of it are not searched.
+        folder: the folder; folders inside it are not searched.
         names: names of the files and folders that were being replaced; None for any.
     """
     folder = as_path(folder)

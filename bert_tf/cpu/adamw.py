@@ -54,7 +54,7 @@ class InPlaceAdamW:
     a gradient, which are 0.
 
     Warning: updates write to the memory of variables without TensorFlow's knowledge. Use it with
-    one replica, inside of a TensorFlow function, and call `take_memory` after anything else has
+    one replica, inside a TensorFlow function, and call `take_memory` after anything else has
     read or assigned the variables. Values that the function has read before must be used before the
     update, because TensorFlow does not wait for them. All values that the gradients depend on are.
 

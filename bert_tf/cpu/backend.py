@@ -1,4 +1,4 @@
-"""A training step on CPUs: gradients of two parts of a batch side by side, and their use.
+"""A training step on CPUs: gradients of parts of a batch side by side, and the weights' update.
 
 Operations of a small BERT take less time than it costs to divide each of them among cores. So the
 rows of a batch are divided instead: the parts depend on each other only when their gradients are
@@ -21,7 +21,7 @@ from bert_tf.cpu.forward import Forward
 from bert_tf.cpu.kernels.operation import kind_of, results_of
 from bert_tf.layers.implementation import PLAIN, computing_by
 
-_OFF = "disable_meta_optimizer"  # TensorFlow's option that switches Grappler off
+_GRAPPLER_OFF = "disable_meta_optimizer"  # an option of TensorFlow
 _Batch: TypeAlias = dict[str, tf.Tensor]
 _Numbers: TypeAlias = dict[str, tf.Tensor]
 # Takes a batch, the weights of its loss terms, the scale of the loss, and a dropout key. Returns
@@ -133,7 +133,7 @@ class CpuBackend:
     ) -> tuple[list[tf.Tensor | tf.IndexedSlices], _Numbers]:
         """Return gradients and numbers of one part of a batch.
 
-        Gradients of tables stay sparse if the optimizer takes rows.
+        Gradients of tables stay sparse if kernels computed them and the optimizer takes rows.
         """
         with computing_by(self._forward or PLAIN), self._copies.in_use(copies):
             gradients, numbers = self._compute(batch, weights, scale, key)
@@ -236,22 +236,23 @@ def without_graph_rewrites() -> Iterator[None]:
     fifth faster.
     """
     options = tf.config.optimizer
-    before = bool(options.get_experimental_options().get(_OFF, False))
+    before = bool(options.get_experimental_options().get(_GRAPPLER_OFF, False))
     if before or tf.config.list_physical_devices("GPU"):
         yield
         return
-    options.set_experimental_options({_OFF: True})
+    options.set_experimental_options({_GRAPPLER_OFF: True})
     try:
         yield
     finally:
-        options.set_experimental_options({_OFF: before})
+        options.set_experimental_options({_GRAPPLER_OFF: before})
 
 
 def _squared_norm(gradient: Gradient) -> tf.Tensor:
     if isinstance(gradient, tuple):
         result = (tf.constant([1]), tf.float32)
         entry = squared_norm_entry(kind_of(gradient[0]))
-        return results_of(entry, gradient, [result], row_axes=0, sums=1)[0][0]
+        (squares,) = results_of(entry, gradient, [result], row_axes=0, sums=1)
+        return squares[0]
     values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
     return 2.0 * tf.nn.l2_loss(values)
 

@@ -37,7 +37,9 @@ class ModelFlops:
     def of_encoder(
         cls, config: BertConfig, *, frozen_layers: int = 0, reads_all_tokens: bool = True
     ) -> ModelFlops:
-        """Count the encoder with pooler and masked-LM head; other heads are a thousandth of it.
+        """Count the encoder with pooler and masked-LM head.
+
+        Other heads are left out: they need about a thousandth of the operations.
 
         Args:
             config: sizes.

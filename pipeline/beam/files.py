@@ -78,7 +78,8 @@ class UncompressedFile:
     """A file's uncompressed bytes as UTF-8; also a context manager.
 
     Text in another encoding, or with the byte-order mark of UTF-16 or UTF-32, is transcoded
-    (`is_transcoded`); its faults become bytes that are not UTF-8.
+    (`is_transcoded`). Bytes that are no text of the encoding become invalid UTF-8, which readers
+    reject.
 
     Args:
         path: on any storage.

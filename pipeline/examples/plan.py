@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.tables.dialect import compression_of
+from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.readers.formats import TEXT_PER_STORED_BYTE
 
@@ -30,7 +31,6 @@ _SHARD_BYTES = 64e6
 # Estimates of the bytes of all records.
 _BYTES_PER_TOKEN = 4.4  # English text and an English vocabulary of 30,000 entries
 _UNFILLED = 1.2  # examples for each that would be needed if all were full
-_SPECIAL_TOKENS = 3  # of an example: [CLS] and two [SEP]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ def _parts(passes: int, pools: int, text_bytes: float) -> int:
 def expected_record_bytes(config: PreprocessConfig, text_bytes: float) -> float:
     """Estimate the bytes of all records of a text, to choose the number of shards."""
     tokens = text_bytes / _BYTES_PER_TOKEN
-    examples = _UNFILLED * config.passes * tokens / (config.max_seq_length - _SPECIAL_TOKENS)
+    examples = _UNFILLED * config.passes * tokens / (config.max_seq_length - SPECIALS_OF_PAIR)
     # A fixed part, then bytes of each position and of each target.
     record_bytes = 250 + 4 * config.max_seq_length + 8 * config.max_predictions_per_seq
     if config.masking == "dynamic":

@@ -43,8 +43,8 @@ class Run:
         shard: number of the shard, or the first of a group.
         ranks: uint64 [records], rising: the order of records in the shard.
         records: batches of framed records and their offsets, see `encode_records`.
-        shards: int64 [records], rising, in a run for a group of shards, where `ranks` rise within
-            each shard; else None.
+        shards: int64 [records], not falling, in a run for a group of shards, where `ranks` rise
+            within each shard; else None.
     """
 
     split: str

@@ -105,7 +105,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     def body(record: JobRecord) -> None:
         if note:
             options.console.warn(note)
-        _make_records(config, runner, files, (excluded, other), vocab, record)
+        _make_records(config, runner, files, excluded, other, vocab, record)
 
     spec = JobSpec(
         config=config,
@@ -124,12 +124,12 @@ def _make_records(
     config: PreprocessConfig,
     runner: RunnerConfig,
     files: list[FileInfo],
-    unwanted: tuple[list[FileInfo], OtherCorpus],  # of `exclude` and `duplicates_against`
+    excluded: list[FileInfo],
+    other: OtherCorpus,
     vocab: list[str],
     record: JobRecord,
 ) -> None:
     console = record.console
-    excluded, other = unwanted
     corpus = understand_corpus(config, files)
     console.info(corpus.line)
     console.info(*corpus.first)

@@ -89,14 +89,14 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     def body(record: JobRecord) -> None:
         if note:
             options.console.warn(note)
-        # Counts are not kept in parts that a later run could use.
+        # A stopped run leaves nothing to resume, so begin with an empty folder.
         remove(work)
         work.mkdir(parents=True)
         try:
             exclusion, warnings = store_excluded(config, excluded, BlobStore(str(work)))
             record.warn(warnings)
             with record.stage("count"):
-                _count_words(config, runner, files, (exclusion, other), str(work), record)
+                _count_words(config, runner, files, exclusion, other, str(work), record)
             _learn(config, base, work, record)
         finally:
             with suppress(OSError):
@@ -132,7 +132,8 @@ def _read_base(config: VocabConfig) -> list[str]:
 def _learn(config: VocabConfig, base: list[str], work: Path, record: JobRecord) -> None:
     report = read_report(str(work))
     counted = read_counts(str(work))
-    # Until the vocabulary is learned, the lists for beside it are with the intermediate data.
+    # Lists of rejects and duplicates stay in the work folder until the vocabulary is learned; then
+    # they move next to it.
     duplicates = write_lists(str(work), work)[DUPLICATES]
     _report_counts(config, report, counted, rejects_path(work), record)
     if report.documents == 0:
@@ -182,11 +183,11 @@ def _count_words(
     config: VocabConfig,
     runner: RunnerConfig,
     files: list[FileInfo],
-    unwanted: tuple[Exclusion | None, OtherCorpus],
+    exclusion: Exclusion | None,
+    other: OtherCorpus,
     folder: str,
     record: JobRecord,
 ) -> None:
-    exclusion, other = unwanted
     input_bytes = sum(file.bytes for file in files)
     corpus = understand_corpus(config, files)
     record.console.info(f"{corpus.line}; {shown_size(input_bytes)}")
@@ -334,9 +335,9 @@ def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord)
 
 def _next_command(config: VocabConfig) -> list[str]:
     """Return a command line of `preprocess` that reads the corpus in the same way."""
-    # Records have to be made of the text that the vocabulary was learned from.
+    # Records have to be made from the text that the vocabulary was learned from.
     keys = [field.name for field in dataclasses.fields(CorpusSection)]
-    # `block_megabytes` does not change the text.
+    # `block_megabytes` does not change the text, only how much of it is read at a time.
     read = ["input", *(key for key in keys if key not in ("input", "block_megabytes"))]
     command = ["bert-pipeline", "preprocess", *option_words(config, read, section="preprocess")]
     command += ["--vocab", config.output]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.config.bert import SIZES, BertConfig, sized_config
+from bert_tf.data.text.vocab_file import SPECIALS_OF_PAIR
 
 # Devlin et al. (2019, A.2) read their corpus about 40 times; Muennighoff et al. (2023) find hardly
 # any gain from more.
@@ -30,7 +31,6 @@ MOST_STEPS = 1_000_000  # of BERT
 LENGTH = 128  # tokens, as in the first 90% of BERT's steps
 _LEAST_LENGTH = 32
 _LENGTH_MULTIPLE = 16
-_SPECIAL_TOKENS = 3  # [CLS] and two [SEP]
 _COVERED = 0.99  # of the documents, at least, fit in a sequence
 _MASKED = 0.15  # of the tokens
 _EVALUATIONS = 20  # of a run
@@ -102,7 +102,7 @@ def choose_length(document_tokens: np.ndarray) -> int:
     Returns:
         A multiple of 16 between 32 and 128.
     """
-    needed = float(np.quantile(document_tokens, _COVERED)) + _SPECIAL_TOKENS
+    needed = float(np.quantile(document_tokens, _COVERED)) + SPECIALS_OF_PAIR
     rounded = math.ceil(needed / _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
     return min(max(rounded, _LEAST_LENGTH), LENGTH)
 

@@ -14,18 +14,21 @@ from pipeline.corpus.document_block import offsets_and_data
 from pipeline.corpus.raw_block import gather
 from pipeline.vocabulary.word_splitter import WordSplitter
 
-_FIRST_CAPACITY = 1 << 11  # words of a new table
+# Words of a new table; a power of two, since slots are found by a mask.
+_FIRST_CAPACITY = 1 << 11
+_BYTES_PER_WORD = 16  # for the letters of a new table; more are added when they are used up
 
 
 class _Table(NamedTuple):
     """An open-addressing hash table of words; all but `slots` are in the order of appearance.
 
     Attributes:
-        slots: int32, the word of each slot, -1 for a free slot.
+        slots: int32 [2 x capacity], the word of each slot, -1 for a free one. At most half are
+            taken, so searches are short.
         hashes: uint64 [capacity].
         bounds: int64 [capacity + 1], where words begin in the letters.
         counts: int64 [capacity].
-        letters: uint8, the words end to end.
+        letters: uint8, the bytes of the words (UTF-8), end to end.
     """
 
     slots: np.ndarray
@@ -46,7 +49,7 @@ class WordCounter:
             hashes=np.empty(_FIRST_CAPACITY, np.uint64),
             bounds=np.zeros(_FIRST_CAPACITY + 1, np.int64),
             counts=np.empty(_FIRST_CAPACITY, np.int64),
-            letters=np.empty(16 * _FIRST_CAPACITY, np.uint8),
+            letters=np.empty(_BYTES_PER_WORD * _FIRST_CAPACITY, np.uint8),
         )
 
     def __len__(self) -> int:
@@ -141,6 +144,7 @@ def _insert(new_letters, new_bounds, new_counts, new_word, table, size):
         if size == len(hashes) or used + end - begin > len(letters):
             break
         value = fnv1a(new_letters, begin, end)
+        # The mask takes the low bits, which FNV mixes least.
         value ^= value >> np.uint64(29)
         slot = np.int64(value & np.uint64(mask))
         while slots[slot] >= 0:

@@ -139,8 +139,8 @@ def gelu_gradient_entry(kind: Any) -> Any:
 
 
 _PARITY = np.uint32(0x1BD11BDA)  # of Threefry's key schedule
-_BLOCK = 1024  # pairs of words that are drawn at a time, which stay in the first cache of a core
-_BYTES = 8  # of a pair, each of which is a draw
+_BLOCK = 1024  # pairs of words that are drawn at a time: 8 KiB, which stay in the L1 cache
+DRAWS_OF_PAIR = 8  # each byte of a pair of words is a draw
 
 
 @numba.njit(nogil=True, cache=True)
@@ -159,14 +159,14 @@ def keep_elements(
         counter: uint32 [2], the lower half first; adding an eighth of the number of draws to it
             must not carry.
         level: 0 to 255.
-        first: number of the first draw, a multiple of 8.
+        first: number of the first draw, a multiple of `DRAWS_OF_PAIR`.
         outputs: bool [size], written to.
     """
     limit = np.uint8(level)
     pairs = np.empty(_BLOCK, np.uint64)
     draws = pairs.view(np.uint8)
-    for start in range(0, outputs.size, _BYTES * _BLOCK):
-        _draw(key, counter, (first + start) // _BYTES, pairs)
+    for start in range(0, outputs.size, DRAWS_OF_PAIR * _BLOCK):
+        _draw(key, counter, (first + start) // DRAWS_OF_PAIR, pairs)
         part = outputs[start : start + draws.size]
         for place in range(part.size):
             part[place] = draws[place] < limit

@@ -11,9 +11,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.cpu.kernels.elements import gelu_entry, gelu_gradient_entry, keep_elements_entry
+from bert_tf.cpu.kernels.elements import (
+    DRAWS_OF_PAIR,
+    gelu_entry,
+    gelu_gradient_entry,
+    keep_elements_entry,
+)
 from bert_tf.cpu.kernels.heads import heads_entry, heads_gradient_entry
-from bert_tf.cpu.kernels.operation import kind_of, like, results_of, sums_like
+from bert_tf.cpu.kernels.operation import PIECE_SIZE, kind_of, like, results_of, sums_like
 from bert_tf.cpu.kernels.softmax import softmax_entry, softmax_gradient_entry
 from bert_tf.cpu.kernels.sum_norm import sum_norm_entry, sum_norm_gradient_entry
 
@@ -141,6 +146,7 @@ def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level
         shape: int32 [rank], shape of the result.
         level: 0 to 255.
     """
+    assert PIECE_SIZE % DRAWS_OF_PAIR == 0  # pieces begin with the first draw of a pair
     arguments = [key, counter, tf.constant([level])]
     return results_of(
         keep_elements_entry(), arguments, [(shape, tf.bool)], row_axes=0, divided=len(arguments)

@@ -287,7 +287,7 @@ def _is_number(label: str) -> bool:
         return bool(np.isfinite(np.float32(float(label))))
 
 
-_MEASURES = ("precision", "recall", "f1")
+LABEL_MEASURES = ("precision", "recall", "f1")
 _SHOWN_WARNINGS = 5
 
 
@@ -349,7 +349,7 @@ class LabelMeasures:
             return
         names = [shown_label(label) for label in self._labels]
         width = max(len(name) for name in ("label", *names))
-        head = "".join(f"  {name:>9}" for name in (*_MEASURES, self._counted))
+        head = "".join(f"  {name:>9}" for name in (*LABEL_MEASURES, self._counted))
         yield f"  {'label':{width}}{head}"
         for number, name in enumerate(names):
             cells = "".join(f"  {value:9.4f}" for value in self._measures_of(number).values())
@@ -370,7 +370,7 @@ class LabelMeasures:
         return {name: float(values @ weights / total) for name, values in self._measures.items()}
 
     def _measures_of(self, number: int) -> dict[str, float]:
-        return {name: float(self._measures[name][number]) for name in _MEASURES}
+        return {name: float(self._measures[name][number]) for name in LABEL_MEASURES}
 
 
 def quotient(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

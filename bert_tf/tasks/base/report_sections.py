@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bert_tf.data.tables.places import Place
+from bert_tf.tasks.base.labels import LABEL_MEASURES
 
 MOST_EXAMPLES = 30
 MOST_ROWS = 50
@@ -339,9 +340,6 @@ def spread_points(number: int) -> tuple[np.ndarray, str]:
     return drawn, tally
 
 
-_MEASURES = ("precision", "recall", "f1")
-
-
 def label_section(
     details: Mapping[str, Any],
     *,
@@ -366,14 +364,14 @@ def label_section(
         columns=(
             ("label", "text"),
             (counted, "count"),
-            *((name, "fraction") for name in _MEASURES),
+            *((name, "fraction") for name in LABEL_MEASURES),
             *((name, kind) for name, (kind, _) in added.items()),
         ),
         rows=[
             [
                 names[number],
                 measured[number]["support"],
-                *(measured[number][name] for name in _MEASURES),
+                *(measured[number][name] for name in LABEL_MEASURES),
                 *(cells[number] for _, cells in added.values()),
             ]
             for number in rows

@@ -14,7 +14,7 @@ from bert_tf.data.rows.candidate_words import WordGroup, group_words, most_rows
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.text.host_wordpiece import Tokenizer, Tokens
-from bert_tf.data.text.vocab_file import CONTINUATION
+from bert_tf.data.text.vocab_file import CONTINUATION, SPECIALS_OF_TEXT
 from bert_tf.serving.signatures import LOST_MASKS, MOST_CANDIDATE_BYTES, MOST_MASKS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.host_task import HostRows, HostTask, kept_if_set
@@ -64,7 +64,7 @@ class FillMaskHost(HostTask):
         tokens, masks, owners = _masked_tokens(tokenizer, parts)
         groups = group_words(self.candidates, tokenizer) if self.candidates else []
         widths = [group.length for group in groups] or [1]
-        capacity = self.max_seq_length - 2  # beside [CLS] and [SEP]
+        capacity = self.max_seq_length - SPECIALS_OF_TEXT
         # A word of n tokens is scored in a sequence with n masks in place of the one. So each mask
         # has a sequence for each group of words, in which `width` masks replace it.
         width = np.tile(widths, len(owners))

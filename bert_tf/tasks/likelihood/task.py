@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar, Self
 
+from bert_tf.data.text.vocab_file import SPECIALS_OF_TEXT
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.graphs.likelihood import LikelihoodModule
 from bert_tf.serving.signatures import EXCESS_TOKENS
@@ -73,8 +74,8 @@ class LikelihoodTask(MaskedLMTask):
                 "the pseudo-log-likelihood in nats: the sum of the log-probabilities of tokens, "
                 "each masked in turn (Salazar et al. 2020); the perplexity is per token",
                 *compared,
-                f"a text has at most {self.max_seq_length - 2} tokens; longer ones are not scored, "
-                f"and `{EXCESS_TOKENS}` counts the tokens beyond",
+                f"a text has at most {self.max_seq_length - SPECIALS_OF_TEXT} tokens; longer ones "
+                f"are not scored, and `{EXCESS_TOKENS}` counts the tokens beyond",
             ),
             example=example,
             signature_output=f"{PREFIXES[TEXT]}_{LOG_LIKELIHOOD}",

@@ -87,6 +87,7 @@ def choice_causes(data: TaskData, missed: np.ndarray, flag: str) -> Iterator[Cau
     )
     yield Cause.of_rows(
         missed & alike & ~repeats & ~is_cut,
-        "has choices that differ only in what the tokenizer drops (case, accents, unknown words)",
+        "has choices that differ only in details that the tokenizer drops (case, accents, unknown "
+        "words)",
         "start from a cased model, or one for the language of the texts",
     )

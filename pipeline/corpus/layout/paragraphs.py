@@ -181,8 +181,7 @@ def _find_steps(
     deeper = total(is_deeper)
     are_many = deeper >= _FEWEST_STEPS
     if not are_many.any():
-        nothing = np.zeros(len(places), np.bool_)
-        return nothing, nothing
+        return np.zeros(len(places), np.bool_), np.zeros(len(places), np.bool_)
     widths = np.where(ends.is_break, columns.indents + ends.widths, 0)
     margins = np.maximum.reduceat(widths, firsts)
     are_many &= (margins >= NARROWEST_MARGIN) & (margins <= WIDEST_MARGIN)

@@ -11,7 +11,7 @@ import dataclasses
 import io
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
@@ -45,12 +45,12 @@ NO_CONTENT = "revisit, continuation or unknown record"
 BROKEN_RECORD = "broken WARC record"
 BROKEN_HTTP = "broken HTTP response"
 TOO_LONG = "record is too long"
-_PEEKED_BYTES = 8
+_PEEKED_BYTES = 8  # a byte-order mark and SIGNATURE
 _START = re.compile(SIGNATURE + rb"\d\.\d{1,3}\r?\n(?=[A-Za-z-]{1,30}:)")
-_MOST_START_BYTES = 48
+_MOST_START_BYTES = 48  # at least the longest text that _START and its lookahead match
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-_MOST_HEAD_BYTES = 1 << 16
-_MOST_HELD_BYTES = 1 << 18
+_MOST_HEAD_BYTES = 1 << 16  # a longer header is taken as damaged
+_MOST_HELD_BYTES = 1 << 18  # of a damaged record, before a piece of it is cut off
 _LENGTH = re.compile(rb"\nContent-Length:[ \t]*(\d{1,18})[ \t]*\r?\n", re.IGNORECASE)
 _LINE_ENDS = re.compile(rb"[\r\n]*")
 _RECORD_ENDS = (b"\r\n\r\n", b"\n\n")
@@ -74,8 +74,9 @@ _OTHER_MEDIA = re.compile(
     re.DOTALL,
 )
 _CODE = re.compile(rb"[{}();=]")
-_MOST_CODE = 1 / 20  # of the bytes of a body without a tag: brackets and signs of a program
 _SNIFFED_BYTES = 1 << 12  # of a body, which show its format
+# Brackets and signs of a program among these bytes, if there is no tag; prose has fewer.
+_MOST_CODE = 1 / 20
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 _HTML = ("text/html", "application/xhtml+xml")
 # Pages of HTML that are extracted at a time; either limit ends a batch.
@@ -90,6 +91,10 @@ class _Page:
     content: bytes
     charset: str
     is_html: bool  # otherwise it is the text of a WET file
+
+
+# A string is the reason why a page is left out, and no fault.
+_PageOutcome: TypeAlias = _Page | Reject | str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +175,7 @@ class WarcReader(HtmlReader):
                     urls.append(page.url.encode("utf-8", "surrogateescape"))
                     yield page.record, answer.text
 
-    def _pages(self, path: str, chunk: Chunk) -> Iterator[_Page | Reject | str]:
+    def _pages(self, path: str, chunk: Chunk) -> Iterator[_PageOutcome]:
         records = _find_records(chunk.data, self.largest_document, is_end=True)
         for number, span in enumerate(records, chunk.first_line):
             if span.fault:
@@ -191,9 +196,9 @@ def _open(path: str) -> UncompressedFile:
     return UncompressedFile(path, None, unpack_members if is_gzip else uncompressed)
 
 
-def _batches(items: Iterator[_Page | Reject | str]) -> Iterator[list[_Page | Reject | str]]:
+def _batches(items: Iterator[_PageOutcome]) -> Iterator[list[_PageOutcome]]:
     """Yield pages and the outcomes between them in batches of limited size."""
-    batch: list[_Page | Reject | str] = []
+    batch: list[_PageOutcome] = []
     size = 0
     pages = 0
     for page in items:
@@ -293,14 +298,10 @@ def _with_http(record: WarcRecord, data: bytes) -> WarcRecord:
     is_chunked = is_chunked and _CHUNK.match(body) is not None
     is_coded = coding not in ("", "identity") and (is_chunked or not _is_plain(body, coding))
     again = _record_of(data)
-    if is_chunked and is_coded:
-        again.parse_http(auto_decode="all", quirks_mode=True)
-    elif is_chunked:
-        again.parse_http(auto_decode="transfer", quirks_mode=True)
-    elif is_coded:
-        again.parse_http(auto_decode="content", quirks_mode=True)
+    if is_chunked:
+        again.parse_http(auto_decode="all" if is_coded else "transfer", quirks_mode=True)
     else:
-        again.parse_http(auto_decode="none", quirks_mode=True)
+        again.parse_http(auto_decode="content" if is_coded else "none", quirks_mode=True)
     return again
 
 
@@ -370,7 +371,8 @@ def _measure(data: bytes, begin: int, longest: int, *, is_end: bool) -> tuple[in
         is_end: see `_find_records`.
 
     Returns:
-        Where the content begins; where it ends, -1 if unknown; and a fault, "" if there is none.
+        Where the content begins; where it ends, -1 if unknown; and a fault. -1 with a fault means
+        that the record is damaged; -1 without one, that it may continue after the data.
     """
     head = _HEAD_END.search(data, begin, begin + _MOST_HEAD_BYTES)
     if head is None:
@@ -387,9 +389,12 @@ def _measure(data: bytes, begin: int, longest: int, *, is_end: bool) -> tuple[in
         return head.end(), stop, ""
     if not is_end and len(data) - following < len(SIGNATURE):
         return head.end(), -1, ""
-    if data.startswith(_RECORD_ENDS, stop):  # and junk after it
+    # The length is right, but other bytes follow. With a damage mark among them, the end of this
+    # record was lost.
+    if data.startswith(_RECORD_ENDS, stop):
         junk_end = _begin_of_record(data, stop)
         if DAMAGE.search(data, stop, junk_end) is None:
-            is_followed = is_end or junk_end < len(data)
-            return head.end(), stop if is_followed else -1, ""
+            if is_end or junk_end < len(data):
+                return head.end(), stop, ""
+            return head.end(), -1, ""
     return head.end(), -1, "not as long as its Content-Length"

@@ -249,6 +249,8 @@ def test_label_errors_reads_what_init_wrote_for_finetune(tmp_path):
     assert (config.text_column, config.id_column, config.eval_fraction) == ("body", "ticket", 0.0)
     with pytest.raises(ConfigError, match=r"label_errors\.output: is required|--output"):
         variants.resolve(config_file=str(path), flags={})
+    with pytest.raises(ConfigError, match="dry_run: label-errors has none; leave it out"):
+        variants.resolve(config_file=str(path), flags={"output": "doubted", "dry_run": True})
     path.write_text(yaml.safe_dump({"finetune": {**values, "epoch": 3}}))
     with pytest.raises(ConfigError, match=r"rows\.yaml: finetune\.epoch: unknown key"):
         variants.resolve(config_file=str(path), flags={"output": "doubted"})

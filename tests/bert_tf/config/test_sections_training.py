@@ -150,6 +150,10 @@ def test_the_runs_of_a_series():
     [
         ({"seeds": 2, "eval": None, "eval_fraction": 0}, "seeds: comparing runs needs rows"),
         (
+            {"grid": "batch_size=2,8", "eval": None, "eval_fraction": 0},
+            "grid: comparing runs needs rows",
+        ),
+        (
             {"seeds": 2, "strategy": "multi-worker"},
             "seeds: a series of runs is trained by a single",
         ),

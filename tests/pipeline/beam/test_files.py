@@ -13,8 +13,14 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
-from pipeline.beam.files import match_files, read_shared_files, write_shared_file
+from pipeline.beam.files import (
+    UncompressedFile,
+    match_files,
+    read_shared_files,
+    write_shared_file,
+)
 from pipeline.beam.runner import run_pipeline
+from pipeline.beam.storage import open_stored
 from pipeline.corpus.document_block import DocumentBlock, document_hashes
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.readers.formats import look_at_text, make_reader
@@ -230,3 +236,20 @@ def test_document_hashes_are_spread():
     hashes = document_hashes(block_of(*([f"document {n}"] for n in range(4000))))
     tenths = np.bincount((hashes >> np.uint64(60)).astype(np.int64), minlength=16)
     assert 180 < tenths.min() <= tenths.max() < 320
+
+
+def test_a_file_that_cannot_be_unpacked_is_closed(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"text")
+    opened = []
+    monkeypatch.setattr(
+        "pipeline.beam.files.open_stored",
+        lambda path: opened.append(open_stored(path)) or opened[0],
+    )
+
+    def unpack(stream, name):
+        raise InputError(f"{name}: is damaged")
+
+    with pytest.raises(InputError, match="is damaged"):
+        UncompressedFile(str(path), unpack=unpack)
+    assert opened[0].closed

@@ -143,7 +143,17 @@ def test_options_that_beam_would_ignore_are_refused(option, runner, message):
         use_storage_options([option], runner)
 
 
-def test_options_of_a_job_server_are_passed_on(monkeypatch):
+@pytest.mark.parametrize(
+    ("runner", "option"),
+    [
+        ("flink", "--object_reuse=true"),
+        ("flink", "--savepoint_path=/savepoints/1"),
+        ("flink", "--flink_conf_dir=/etc/flink"),
+        ("spark", "--storage_level=MEMORY_AND_DISK"),
+        ("spark", "--checkpoint_dir=/checkpoints"),
+    ],
+)
+def test_options_of_a_job_server_are_passed_on(monkeypatch, runner, option):
     monkeypatch.setattr(FileSystems, "_pipeline_options", None)
-    use_storage_options(["--s3_region_name=eu", "--xyzzy=1"], "flink")
+    use_storage_options(["--s3_region_name=eu", option], runner)
     assert FileSystems._pipeline_options.get_all_options()["s3_region_name"] == "eu"

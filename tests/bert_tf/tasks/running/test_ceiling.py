@@ -336,7 +336,7 @@ DAMAGED = {
         ],
         {},
         4 / 6,
-        "2 of 6 rows have choices that differ only in what the tokenizer drops",
+        "2 of 6 rows have choices that differ only in details that the tokenizer drops",
     ),
     "choices that are cut": (
         "multiple-choice",
