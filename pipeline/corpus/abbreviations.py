@@ -31,7 +31,7 @@ _PUNCTUATION_LEAD = 0xE2  # the first byte of U+2019 and of other punctuation
 _LONGEST_ORDINAL = 3  # digits; longer numbers are years
 # Letters of the numbers of chapters and centuries, and of kings.
 _ROMAN = tuple(map(ord, "IVXLCDM"))
-_SMALL_ROMAN = tuple(map(ord, "IVX"))
+_SMALL_ROMAN = tuple(map(ord, "IVXivx"))
 
 _LISTS = toml_beside(__file__, "abbreviations.toml")
 WORDS_OF_LANGUAGES = {name: words.split() for name, words in _LISTS["languages"].items()}
@@ -179,6 +179,8 @@ def period_ends(data, begin, mark, following, stop, follower, table, lists):
         after_stop += width
     after = fnv1a(data, following, after_stop)
     all_digits, is_acronym = _shape(data, start, mark, table)
+    if start == begin and mark - start == kind_at(data, start, table)[1] and is_acronym:
+        return False  # a letter of a list, or of a question and its answer: `A. We went home.`
     if all_digits:  # a list's number, a day before its month, or an ordinal
         if start == begin or _holds(lists.months, after):
             return False

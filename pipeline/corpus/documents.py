@@ -20,6 +20,7 @@ from pipeline.corpus.curation.registry import rules_of
 from pipeline.corpus.curation.rule import Rule, curate
 from pipeline.corpus.document_block import DocumentBlock, offsets_and_data
 from pipeline.corpus.evidence import DOCUMENTS_READ, Evidence
+from pipeline.corpus.layout.east_asian import remove_breaks
 from pipeline.corpus.layout.paragraphs import find_double_spacing, paragraph_bounds
 from pipeline.corpus.lines import CleanLines, clean_lines, compose, find_blank_lines, find_rules
 from pipeline.corpus.raw_block import (
@@ -149,11 +150,20 @@ def _with_joined_lines(lines: DocumentLines) -> DocumentLines:
     kept = lengths == 0
     kept[first_lines] = True
     lengths[first_lines] = stops - starts
+    starts = clean.offsets[:-1][kept]
+    data, starts, stops = remove_breaks(
+        clean.data, _inner_breaks(clean, stops), starts, starts + lengths[kept]
+    )
     return dataclasses.replace(
         lines,
-        clean=clean.take(clean.offsets[:-1][kept], lengths[kept], kept),
+        clean=dataclasses.replace(clean, data=data).take(starts, stops - starts, kept),
         line_documents=lines.line_documents[kept],
     )
+
+
+def _inner_breaks(clean: CleanLines, stops: np.ndarray) -> np.ndarray:
+    """Return the spaces between lines, int64, but those after paragraphs, which stop there."""
+    return np.setdiff1d(clean.offsets[1:-1] - 1, stops, assume_unique=True)
 
 
 def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
@@ -252,9 +262,10 @@ def _split(
     starts, stops, documents = paragraph_bounds(
         clean.data, clean.offsets, lines.line_documents, splitter is not None, clean.columns
     )
+    data, starts, stops = remove_breaks(clean.data, _inner_breaks(clean, stops), starts, stops)
     # Replaced before sentences are split, since splitting would cut values, and before documents
     # are compared, since their text and hash are stored.
-    data, starts, stops, replaced = rules.personal_data.replace(clean.data, starts, stops)
+    data, starts, stops, replaced = rules.personal_data.replace(data, starts, stops)
     counts = np.ones(len(starts), np.int64)
     if splitter is not None:
         starts, stops, counts = splitter(data, starts, stops)

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 # Texts that pandas writes for missing cells, in lower case
 GAPS = frozenset(("nan", "none", "null", "<na>"))
-# Keys that tell the rows of Prodigy from others
-PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans"))
+# Keys that tell the rows of Prodigy from others, and those that do so together
+PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans", "options", "accept"))
+_PRODIGY_LABELS = frozenset(("text", "label"))
 # Content that a needed column must have: a text; a text, a number or a truth value; or any value,
 # which the reader of the list checks itself
 CellKind = Literal["text", "value", "list"]
@@ -194,7 +195,9 @@ def annotation_fault(row: dict[str, Any], used: Collection[str]) -> Fault | None
         used: needed columns. If the answer itself is one of them, all answers are used.
     """
     answer = row.get("answer")
-    if answer not in ("reject", "ignore") or "answer" in used or PRODIGY.isdisjoint(row):
+    if answer not in ("reject", "ignore") or "answer" in used:
+        return None
+    if PRODIGY.isdisjoint(row) and not row.keys() >= _PRODIGY_LABELS:
         return None
     return "annotation is not accepted", shortened(answer)
 

@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.evidence import Evidence
+from pipeline.corpus.layout.east_asian import remove_breaks
 from pipeline.corpus.layout.line_ends import measure_lines
 from pipeline.corpus.layout.paragraphs import find_structure
 from pipeline.corpus.layout.sketch import (
@@ -62,7 +63,8 @@ _ITEM = re.compile(
 # … and, where the line before is one of these too or ends a sentence, numbers, keys, fields of
 # reStructuredText and tags of Java.
 _NUMBERED = re.compile(
-    rb"^[ \t]*(?:\(?(?:\d{1,3}|[A-Za-z])[.)]|\d{1,3}(?:\.\d{1,3})+\.?|[A-Z][\w-]{1,24}:) "
+    rb"^[ \t]*(?:\(?(?:\d{1,3}|[A-Za-z]|[ivx]{2,5}|[IVX]{2,5})[.)]"
+    rb"|\d{1,3}(?:\.\d{1,3})+\.?|[A-Z][\w-]{1,24}:) "
     rb"|^[ \t]*(?:@[a-z]+ |:[\w` -]{1,40}:(?: |\r?$))",
     re.MULTILINE,
 )
@@ -178,7 +180,8 @@ def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
         lines: raw lines.
 
     Returns:
-        Texts, each of them lines joined by spaces, and bool [texts], which of them are blank lines.
+        Texts, each of them lines joined by spaces (see `layout.east_asian` for scripts without
+        any), and bool [texts], which of them are blank lines.
     """
     clean = clean_lines(lines.data, lines.starts, lines.stops, has_columns=True)
     starts = clean.offsets[:-1]
@@ -198,12 +201,12 @@ def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
     is_last = np.append(is_first, True)[1:]
     data = lines.data.copy()
     data[data == ord("\n")] = ord(" ")
-    return Texts(
-        data=data,
-        starts=lines.starts[is_first],
-        stops=lines.stops[is_last],
-        lines=lines.lines[is_first],
-    ), is_blank[is_first]
+    data, starts, stops = remove_breaks(
+        data, lines.stops[~is_last], lines.starts[is_first], lines.stops[is_last]
+    )
+    return Texts(data=data, starts=starts, stops=stops, lines=lines.lines[is_first]), is_blank[
+        is_first
+    ]
 
 
 def _begin_with(pattern: re.Pattern[bytes], lines: Texts) -> np.ndarray:

@@ -26,9 +26,10 @@ from pipeline.corpus.layout.sketch import Sketch
 from pipeline.report.corpus.scripts import OTHER, main_script
 
 _LONGEST_SENTENCE = 150  # words
-# Share of the words, number of such sentences.
+# Share of the words, and number of such sentences; fewer count if they are most of the text.
 _IN_LONG_SENTENCES = 0.15
 _FEWEST_LONG = 3
+_IN_FEW_LONG_SENTENCES = 0.5
 # `Name: Ambrose Age: 12`, as headers of mail, front matter and forms have keys.
 _KEY = re.compile(r"(?:^|(?<=\s))[A-Z][\w-]{1,24}:(?=\s)")
 # `From: Ambrose`, a header by itself: a key and a value that is no sentence.
@@ -179,7 +180,8 @@ def _long_sentences(values: ReadCorpus) -> Details | None:
     words = values.words
     is_long = words > _LONGEST_SENTENCE
     in_long = words[is_long].sum() / max(words.sum(), 1)
-    if is_long.sum() < _FEWEST_LONG or in_long <= _IN_LONG_SENTENCES:
+    are_few = is_long.sum() < _FEWEST_LONG and in_long <= _IN_FEW_LONG_SENTENCES
+    if are_few or in_long <= _IN_LONG_SENTENCES:
         return None
     example = values.sentences[int(np.argmax(is_long))]
     return {

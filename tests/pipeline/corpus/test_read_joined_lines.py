@@ -1,9 +1,15 @@
 """Lines of a text that are one sentence or one paragraph, and lines that are not."""
 
+import itertools
 import json
 
+import numpy as np
 import pytest
 from behavior.readers import check_reader, read_corpus
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.corpus.layout.east_asian import remove_breaks
 
 
 def test_marks_at_the_end_of_texts_separate_documents(tmp_path):
@@ -36,6 +42,47 @@ def test_hard_wrapped_lines_are_joined_and_other_lines_are_not(tmp_path):
             "Then he left.",
         ]
     ]
+
+
+WRAPPED_JAPANESE = [
+    "むかしむかしあるところにおじいさんとおばあさんがなかよくくらしてい",
+    "ました。おじいさんは山へしばかりに、おばあさんは川へせんたくに行き",
+    "ました。すると大きな桃がどんぶらこどんぶらこと流れてきました。「Ｏ",
+    "Ｋ」とおばあさんは言いました。これはBERTで読める長い長いお話のはじ",
+    "まりです。",
+]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+@pytest.mark.parametrize("curation", [(), ("gopher",)])
+def test_line_breaks_of_japanese_text_are_no_blanks(tmp_path, name, ending, curation):
+    path = tmp_path / name
+    text = ending.join(WRAPPED_JAPANESE)
+    path.write_bytes((json.dumps({"text": text}) if name == "a.jsonl" else text).encode())
+    (document,) = read_corpus(path, curation=curation).documents
+    assert "".join(document) == "".join(WRAPPED_JAPANESE)
+
+
+EAST_ASIAN = "かア漢。！"
+
+
+@given(
+    st.lists(st.text("aé한भ" + EAST_ASIAN, min_size=1), min_size=1), st.sampled_from([" ", "\r "])
+)
+def test_breaks_are_removed_between_characters_of_chinese_and_japanese(lines, mark):
+    data = np.frombuffer(mark.join(lines).encode(), np.uint8)
+    sizes = np.array([len(line.encode()) for line in lines])
+    stops = np.cumsum(sizes + len(mark)) - len(mark)
+    breaks = stops[:-1] + len(mark) - 1
+    joined, starts, stops = remove_breaks(data, breaks, stops - sizes, stops)
+    expected = lines[0]
+    for before, line in itertools.pairwise(lines):
+        is_between = before[-1] in EAST_ASIAN and line[0] in EAST_ASIAN
+        expected += line if is_between else mark + line
+    assert joined.tobytes().decode() == expected
+    found = zip(starts, stops, strict=True)
+    assert [joined[start:stop].tobytes().decode() for start, stop in found] == lines
 
 
 RAGGED = """\
@@ -87,7 +134,7 @@ def test_chinese_is_joined_at_its_margin_in_columns(tmp_path):
     ]
     lines += ["去年夏天的事情那时候他们一家人住在海边每天都", "很快乐。"]
     path.write_text(json.dumps({"text": "\n".join(lines)}))
-    assert read_corpus(path).documents == [[" ".join(lines)]]
+    assert read_corpus(path).documents == [["".join(lines)]]
 
 
 @pytest.mark.parametrize("layout", ["file", "paragraphs", "articles"])

@@ -16,7 +16,14 @@ from bert_tf.data.tables.value_forms import is_blob
 # Number and share of the texts that are base64
 _FEWEST_BLOBS = 2
 _SHARE_BLOBS = 0.005
-_MISSING_TEXTS = frozenset(("nan", "none", "null", "<na>", "n/a", "#n/a", r"\n"))
+# In lower case, as pandas, databases and Excel write them. `#name?` is the value of a text that
+# begins with a dash, which Excel takes for a formula.
+_MISSING_TEXTS = frozenset(
+    (
+        *("nan", "none", "null", "<na>", "n/a", "#n/a", r"\n"),
+        *("#name?", "#value!", "#ref!", "#null!", "#div/0!", "#num!"),
+    )
+)
 # Signs of UTF-8 that was read as Latin-1 or cp1252 and written again: `Ã¤`, `â€™`, `Ð»`. Marks
 # that end words in capitals, as in `É…` and `À”`, are left out.
 _GARBLED = re.compile(

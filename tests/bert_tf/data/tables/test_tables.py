@@ -219,9 +219,10 @@ def test_rejects_are_counted_and_written(tmp_path):
     assert '"line": 2' in lines[0]
 
 
-def test_rows_of_prodigy_that_were_not_accepted_are_rejected(tmp_path):
+@pytest.mark.parametrize("key", ["_task_hash", "label", "options"])
+def test_rows_of_prodigy_that_were_not_accepted_are_rejected(tmp_path, key):
     answers = ("accept", "reject", "ignore", None)
-    rows = [{"text": str(n), "_task_hash": n, "answer": each} for n, each in enumerate(answers)]
+    rows = [{"text": str(n), key: n, "answer": each} for n, each in enumerate(answers)]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     table = read_table(path, text_columns=["text"])

@@ -85,6 +85,7 @@ def wrapped(document) -> str:
 DAMAGED = {
     "long sentences": [
         rows(without_marks(DOCUMENTS[6] * 8) for _ in range(20)),
+        rows([without_marks(DOCUMENTS[6] * 8)]),
         rows([*map(prose, DOCUMENTS[:40]), *(without_marks(DOCUMENTS[6] * 9) for _ in range(9))]),
     ],
     "keys in sentences": [

@@ -47,6 +47,15 @@ def _signs(*lines, cells=False, **config):
         ("\\section{{River}}\nThe river runs {words}", "commands of LaTeX such as \\section"),
         ("WARC-Type: conversion\nThe river runs {words}", "headers of WARC records"),
         ("It{garbled}s {words}", "garbled characters such as â€™"),
+        ("The river ran\ufffd {words}", "replacement characters (\ufffd)"),
+        ("__label__2 The river runs {words}.", "labels of fastText ('__label__2')"),
+        ("L{n} +++$+++ u2 +++$+++ ANN +++$+++ {words}", "fields with +++$+++ between them"),
+        ("0:0{n}\nThe river runs {words}", "50% of the lines hold lines that are a time ('0:00')"),
+        ("[01:2{n}]\nThe river runs {words}", "lines that are a time ('[01:20]')"),
+        (
+            "Dialogue: 0,0:00:0{n}.00,0:00:05.00,Default,,0,0,0,,{words}",
+            "time stamps of subtitles ('Dialogue: ",
+        ),
     ],
 )
 def test_text_that_is_not_prose_is_warned_about(line, sign):

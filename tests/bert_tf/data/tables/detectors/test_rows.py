@@ -214,6 +214,7 @@ DAMAGED = {
         with_labels(['["garden"', '"kitchen"', '"train"]'], has_label_lists=True),
         with_labels(["'garden", "kitchen'", "kitchen"], has_label_lists=True),
         with_labels(["(garden", "kitchen)", "train"]),
+        with_labels(['c("garden"', '"kitchen")', "train"], has_label_lists=True),
         rows(words=WORDS, labels=["['B-PER',", "'O',", "'O']"]),
     ],
     "numbered tags": [
@@ -288,7 +289,7 @@ DAMAGED = {
         )
     ],
     "missing texts": [
-        rows(texts={"text": [*TEXTS, word]}) for word in ("nan", "NaN", "None", "\\N", "#N/A")
+        rows(texts={"text": [*TEXTS, word]}) for word in ("nan", "None", "\\N", "#N/A", "#NAME?")
     ],
     "garbled texts": [
         encoded(garbled(word, encoding))
