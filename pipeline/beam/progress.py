@@ -53,7 +53,7 @@ def report_progress(kind: Progress, amount: int) -> None:
 
 
 def text_line(done: Counter[int], seconds: float) -> Advance | None:
-    """Format the text read, with the fraction of splits if they are many; a `ProgressLine`."""
+    """Format the text read, and while many splits are read, their fraction; a `ProgressLine`."""
     if not done[Progress.TEXT_BYTES]:
         return None
     text = f"read {shown_size(done[Progress.TEXT_BYTES])} of text, {seconds:,.0f} s"

@@ -70,7 +70,7 @@ def use_storage_options(options: Sequence[str], runner: str = "local") -> None:
     """
     has_job_server = runner in _RUNNERS_WITH_JOB_SERVERS
     # An option that resembles one of Beam's is a mistake. Options of a job server resemble Beam's
-    # by chance, `object_reuse` for example `project`, so only a slip of a letter or two counts.
+    # by chance, `object_reuse` for example `project`, so only nearly equal names count.
     cutoff = 0.8 if has_job_server else 0.6
     parser = _OptionParser(allow_abbrev=False, add_help=False)
     for declaring in dict.fromkeys(PipelineOptions.__subclasses__()):

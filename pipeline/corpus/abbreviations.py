@@ -29,9 +29,10 @@ _APOSTROPHE = ord("'")
 _RIGHT_APOSTROPHE = 0x2019
 _PUNCTUATION_LEAD = 0xE2  # the first byte of U+2019 and of other punctuation
 _LONGEST_ORDINAL = 3  # digits; longer numbers are years
-# Letters of the numbers of chapters and centuries, and of kings.
+# Letters of the numbers of chapters and centuries, of kings, and of items of lists.
 _ROMAN = tuple(map(ord, "IVXLCDM"))
-_SMALL_ROMAN = tuple(map(ord, "IVXivx"))
+_SMALL_ROMAN = tuple(map(ord, "IVX"))
+_ITEM_ROMAN = tuple(map(ord, "ivx"))
 
 _LISTS = toml_beside(__file__, "abbreviations.toml")
 WORDS_OF_LANGUAGES = {name: words.split() for name, words in _LISTS["languages"].items()}
@@ -146,6 +147,12 @@ def _is_roman(data, start, stop, letters):
 
 
 @numba.njit(cache=True)
+def _is_pronoun(data, start):
+    """Whether a letter is `I` or the Russian `Я`, which may be a whole answer."""
+    return data[start] == ord("I") or (data[start] == 0xD0 and data[start + 1] == 0xAF)
+
+
+@numba.njit(cache=True)
 def period_ends(data, begin, mark, following, stop, follower, table, lists):
     """Whether a single full stop ends a sentence before something that is not lower case.
 
@@ -169,6 +176,8 @@ def period_ends(data, begin, mark, following, stop, follower, table, lists):
         return False
     if start == begin and _is_roman(data, start, mark + 1, _SMALL_ROMAN):
         return False  # of a king, or a list
+    if start == begin and _is_roman(data, start, mark + 1, _ITEM_ROMAN):
+        return False
     after_stop = following
     letters = 0
     while after_stop < stop:
@@ -179,7 +188,8 @@ def period_ends(data, begin, mark, following, stop, follower, table, lists):
         after_stop += width
     after = fnv1a(data, following, after_stop)
     all_digits, is_acronym = _shape(data, start, mark, table)
-    if start == begin and mark - start == kind_at(data, start, table)[1] and is_acronym:
+    is_letter = is_acronym and mark - start == kind_at(data, start, table)[1]
+    if start == begin and is_letter and not _is_pronoun(data, start):
         return False  # a letter of a list, or of a question and its answer: `A. We went home.`
     if all_digits:  # a list's number, a day before its month, or an ordinal
         if start == begin or _holds(lists.months, after):

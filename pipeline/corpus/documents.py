@@ -162,7 +162,7 @@ def _with_joined_lines(lines: DocumentLines) -> DocumentLines:
 
 
 def _inner_breaks(clean: CleanLines, stops: np.ndarray) -> np.ndarray:
-    """Return the spaces between lines, int64, but those after paragraphs, which stop there."""
+    """Return the spaces after lines, int64, without those where paragraphs stop."""
     return np.setdiff1d(clean.offsets[1:-1] - 1, stops, assume_unique=True)
 
 

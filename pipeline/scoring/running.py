@@ -240,7 +240,7 @@ def _log_losses(console: Console, counts: ScoringCounts) -> None:
         verb = "has" if words == 1 else "have"
         console.info(
             f"{quantity(words, 'word')} {verb} no token (blanks, control characters, lone "
-            "accents); tagged as inside the entity around, or as outside of any"
+            "accents); tagged as inside the entity around them, or outside any"
         )
 
 

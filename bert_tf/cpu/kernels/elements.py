@@ -139,7 +139,7 @@ def gelu_gradient_entry(kind: Any) -> Any:
 
 
 _PARITY = np.uint32(0x1BD11BDA)  # of Threefry's key schedule
-_BLOCK = 1024  # pairs of words that are drawn at a time: 8 KiB, which stay in the L1 cache
+_BLOCK = 1024  # pairs of words that are drawn at a time: 8 KiB, which fit in the L1 cache
 DRAWS_OF_PAIR = 8  # each byte of a pair of words is a draw
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 # Texts that pandas writes for missing cells, in lower case
 GAPS = frozenset(("nan", "none", "null", "<na>"))
-# Keys that tell the rows of Prodigy from others, and those that do so together
-PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans", "options", "accept"))
+# Keys that tell the rows of Prodigy from others, and those that tell them only together
+PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans", "accept"))
 _PRODIGY_LABELS = frozenset(("text", "label"))
 # Content that a needed column must have: a text; a text, a number or a truth value; or any value,
 # which the reader of the list checks itself

@@ -2,20 +2,24 @@
 
 A break between lines of a paragraph becomes a blank in other scripts. Here it would cut a word of
 kana in two; it is removed, as browsers do (CSS Text Module Level 3, section 4.1.3, "segment break
-transformation rules"). Korean has blanks between words. Thai, Lao, Khmer and Burmese have blanks
-between phrases, so a break may stand for one: it becomes a blank, too.
+transformation rules"), with the blanks around it. Korean has blanks between words. Thai, Lao, Khmer
+and Burmese have blanks between phrases, so a break may stand for one: it becomes a blank, too, as
+beside marks that these scripts share with others (curly quotes, dashes, ellipses).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-_RETURN = ord("\r")
+_BLANKS = np.frombuffer(b" \t\r", np.uint8)
 _WIDTH = 3  # bytes of these characters in UTF-8; rare ideographs of 4 bytes keep their blank
-# First bytes of U+3000 to U+9FFF: marks, kana and ideographs …
+# First bytes of U+3000 to U+9FFF: marks, kana and ideographs; second bytes of U+3100 to U+31BF,
+# which hold the letters of Korean.
 _FIRST_LEAD = 0xE3
 _LAST_LEAD = 0xE9
-# … and first two bytes of U+FF00 to U+FFFF, full-width marks and letters.
+_FIRST_KOREAN = 0x84
+_LAST_KOREAN = 0x86
+# First two bytes of U+FF00 to U+FFFF, full-width marks and letters.
 _WIDE_LEAD = 0xEF
 _FIRST_WIDE = 0xBC
 
@@ -23,24 +27,25 @@ _FIRST_WIDE = 0xBC
 def remove_breaks(
     data: np.ndarray, breaks: np.ndarray, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Remove the breaks between two such characters.
+    """Remove the breaks between two such characters, and the blanks around them.
 
     Args:
         data: uint8, UTF-8.
-        breaks: int64, ascending, bytes that stand between joined lines, none of them the last byte
-            of `data`. A carriage return before one belongs to it.
+        breaks: int64, ascending, bytes that stand between joined lines.
         starts, stops: int64, places in `data`, none of them inside a break.
 
     Returns:
         `data` without these breaks, and the new places.
     """
-    has_return = data[breaks - 1] == _RETURN
-    before = breaks - has_return - _WIDTH
-    is_between = _is_east_asian(data, before) & _is_east_asian(data, breaks + 1)
+    first = _past_blanks(data, breaks, -1) + 1
+    stop = _past_blanks(data, breaks, 1)
+    is_between = _is_east_asian(data, first - _WIDTH) & _is_east_asian(data, stop)
     if not is_between.any():
         return data, starts, stops
-    removed = breaks[is_between]
-    removed = np.sort(np.append(removed, removed[has_return[is_between]] - 1))
+    steps = np.zeros(len(data) + 1, np.int8)
+    steps[first[is_between]] = 1
+    steps[stop[is_between]] = -1
+    removed = np.flatnonzero(np.cumsum(steps[:-1]))
     return (
         np.delete(data, removed),
         starts - np.searchsorted(removed, starts),
@@ -48,13 +53,29 @@ def remove_breaks(
     )
 
 
+def _past_blanks(data: np.ndarray, places: np.ndarray, step: int) -> np.ndarray:
+    """Return the next places before (-1) or after (1) these that hold no blank; int64.
+
+    They may be -1 and the length of the data.
+    """
+    places = places + step
+    while True:
+        is_inside = (places >= 0) & (places < len(data))
+        is_blank = is_inside & np.isin(data[np.clip(places, 0, len(data) - 1)], _BLANKS)
+        if not is_blank.any():
+            return places
+        places = places + step * is_blank
+
+
 def _is_east_asian(data: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Whether a character of three bytes, of Chinese or Japanese, begins at places; bool.
 
-    Places may be before the data, and the data may end in the middle of a character.
+    Places may be outside the data, and the data may end in the middle of a character.
     """
-    lead = data[np.maximum(places, 0)]
-    second = data[np.clip(places + 1, 0, len(data) - 1)]
+    last = len(data) - 1
+    lead = data[np.clip(places, 0, last)]
+    second = data[np.clip(places + 1, 0, last)]
+    is_korean = (lead == _FIRST_LEAD) & (second >= _FIRST_KOREAN) & (second <= _LAST_KOREAN)
+    is_usual = (lead >= _FIRST_LEAD) & (lead <= _LAST_LEAD) & ~is_korean
     is_wide = (lead == _WIDE_LEAD) & (second >= _FIRST_WIDE)
-    is_usual = (lead >= _FIRST_LEAD) & (lead <= _LAST_LEAD)
-    return (places >= 0) & (is_usual | is_wide)
+    return (places >= 0) & (places <= last) & (is_usual | is_wide)

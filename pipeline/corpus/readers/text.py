@@ -63,7 +63,7 @@ _ITEM = re.compile(
 # … and, where the line before is one of these too or ends a sentence, numbers, keys, fields of
 # reStructuredText and tags of Java.
 _NUMBERED = re.compile(
-    rb"^[ \t]*(?:\(?(?:\d{1,3}|[A-Za-z]|[ivx]{2,5}|[IVX]{2,5})[.)]"
+    rb"^[ \t]*(?:\(?(?:\d{1,3}|[A-Za-z]|[ivx]{2,6}|[IVX]{2,6})[.)]"
     rb"|\d{1,3}(?:\.\d{1,3})+\.?|[A-Z][\w-]{1,24}:) "
     rb"|^[ \t]*(?:@[a-z]+ |:[\w` -]{1,40}:(?: |\r?$))",
     re.MULTILINE,
@@ -201,8 +201,11 @@ def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
     is_last = np.append(is_first, True)[1:]
     data = lines.data.copy()
     data[data == ord("\n")] = ord(" ")
+    # A paragraph that is no UTF-8 keeps its breaks: its reject names a byte of the file.
+    paragraphs = np.cumsum(is_first) - 1
+    is_faulty = np.bincount(paragraphs, clean.fault_positions >= 0)[paragraphs] > 0
     data, starts, stops = remove_breaks(
-        data, lines.stops[~is_last], lines.starts[is_first], lines.stops[is_last]
+        data, lines.stops[~is_last & ~is_faulty], lines.starts[is_first], lines.stops[is_last]
     )
     return Texts(data=data, starts=starts, stops=stops, lines=lines.lines[is_first]), is_blank[
         is_first

@@ -26,7 +26,7 @@ from pipeline.corpus.layout.sketch import Sketch
 from pipeline.report.corpus.scripts import OTHER, main_script
 
 _LONGEST_SENTENCE = 150  # words
-# Share of the words, and number of such sentences; fewer count if they are most of the text.
+# Share of the words, and number of such sentences; fewer count if they are most of the corpus.
 _IN_LONG_SENTENCES = 0.15
 _FEWEST_LONG = 3
 _IN_FEW_LONG_SENTENCES = 0.5
@@ -71,6 +71,7 @@ class ReadCorpus:
         is_split: whether a splitter looked for the ends of sentences.
         layout: of plain text; None for other formats.
         sketch: the counts that the layout was guessed from; None for other formats.
+        is_whole: whether these are all files of the sample.
     """
 
     source: str
@@ -81,6 +82,7 @@ class ReadCorpus:
     is_split: bool
     layout: str | None = None
     sketch: Sketch | None = None
+    is_whole: bool = False
 
     @functools.cached_property
     def words(self) -> np.ndarray:
@@ -138,6 +140,8 @@ def judge_corpus(files: Sequence[ReadCorpus]) -> dict[str, str]:
         Warnings by the name of the detector.
     """
     texts_by_detector: dict[str, list[tuple[str, str]]] = {}
+    if len(files) == 1:
+        files = [dataclasses.replace(files[0], is_whole=True)]
     for values in files:
         for finding in judge(values, CORPUS_DETECTORS):
             texts_by_detector.setdefault(finding.detector, []).append((values.source, finding.text))
@@ -165,6 +169,7 @@ def _together(files: Sequence[ReadCorpus]) -> ReadCorpus:
         documents=sum(file.documents for file in files),
         is_split=all(file.is_split for file in files),
         sketch=sum(sketches, Sketch()),
+        is_whole=True,
     )
 
 
@@ -180,8 +185,10 @@ def _long_sentences(values: ReadCorpus) -> Details | None:
     words = values.words
     is_long = words > _LONGEST_SENTENCE
     in_long = words[is_long].sum() / max(words.sum(), 1)
-    are_few = is_long.sum() < _FEWEST_LONG and in_long <= _IN_FEW_LONG_SENTENCES
-    if are_few or in_long <= _IN_LONG_SENTENCES:
+    least = _IN_LONG_SENTENCES
+    if is_long.sum() < _FEWEST_LONG:
+        least = _IN_FEW_LONG_SENTENCES if values.is_whole else 1.0
+    if in_long <= least:
         return None
     example = values.sentences[int(np.argmax(is_long))]
     return {

@@ -53,14 +53,20 @@ WRAPPED_JAPANESE = [
 ]
 
 
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
-@pytest.mark.parametrize("curation", [(), ("gopher",)])
-def test_line_breaks_of_japanese_text_are_no_blanks(tmp_path, name, ending, curation):
+@pytest.mark.parametrize("ending", ["\n", "\r\n", " \n"])
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("a.jsonl", {}),
+        ("a.jsonl", {"curation": ("gopher",)}),
+        *(("a.txt", {"text_layout": layout}) for layout in ("file", "paragraphs", "articles")),
+    ],
+)
+def test_line_breaks_of_japanese_text_are_no_blanks(tmp_path, name, keys, ending):
     path = tmp_path / name
     text = ending.join(WRAPPED_JAPANESE)
     path.write_bytes((json.dumps({"text": text}) if name == "a.jsonl" else text).encode())
-    (document,) = read_corpus(path, curation=curation).documents
+    (document,) = read_corpus(path, **keys).documents
     assert "".join(document) == "".join(WRAPPED_JAPANESE)
 
 
@@ -68,13 +74,14 @@ EAST_ASIAN = "かア漢。！"
 
 
 @given(
-    st.lists(st.text("aé한भ" + EAST_ASIAN, min_size=1), min_size=1), st.sampled_from([" ", "\r "])
+    st.lists(st.text("aé한ㅋभ" + EAST_ASIAN, min_size=1), min_size=1),
+    st.sampled_from([" ", "\r ", " \t "]),
 )
 def test_breaks_are_removed_between_characters_of_chinese_and_japanese(lines, mark):
     data = np.frombuffer(mark.join(lines).encode(), np.uint8)
     sizes = np.array([len(line.encode()) for line in lines])
     stops = np.cumsum(sizes + len(mark)) - len(mark)
-    breaks = stops[:-1] + len(mark) - 1
+    breaks = stops[:-1] + len(mark) // 2
     joined, starts, stops = remove_breaks(data, breaks, stops - sizes, stops)
     expected = lines[0]
     for before, line in itertools.pairwise(lines):
@@ -83,6 +90,30 @@ def test_breaks_are_removed_between_characters_of_chinese_and_japanese(lines, ma
     assert joined.tobytes().decode() == expected
     found = zip(starts, stops, strict=True)
     assert [joined[start:stop].tobytes().decode() for start, stop in found] == lines
+
+
+def test_the_place_of_a_reject_is_that_in_the_file(tmp_path):
+    lines = [line.encode() for line in WRAPPED_JAPANESE]
+    lines[2] = lines[2][:9] + b"\xff" + lines[2][9:]
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\n".join(lines))
+    found = read_corpus(path, text_layout="paragraphs")
+    place = path.read_bytes().index(b"\xff") + 1
+    assert [detail for *_, detail in found.rejects] == [f"at byte {place:,}"]
+
+
+def test_roman_items_are_paragraphs_of_their_own(tmp_path):
+    path = tmp_path / "law.txt"
+    path.write_text(
+        "i. The tenant pays the rent on the first day of each month. Late\n"
+        "rent costs more.\n"
+        "ii. He keeps the garden in good order. No trees may be cut by the\n"
+        "tenant.\n"
+        "xxviii) the key of the old house that stands beside the river goes\n"
+        "to the owner.\n"
+    )
+    (document,) = read_corpus(path, text_layout="paragraphs").documents
+    assert [text.split()[0] for text in document if text[0] in "ivx"] == ["i.", "ii.", "xxviii)"]
 
 
 RAGGED = """\

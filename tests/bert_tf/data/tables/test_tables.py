@@ -219,7 +219,7 @@ def test_rejects_are_counted_and_written(tmp_path):
     assert '"line": 2' in lines[0]
 
 
-@pytest.mark.parametrize("key", ["_task_hash", "label", "options"])
+@pytest.mark.parametrize("key", ["_task_hash", "label", "accept"])
 def test_rows_of_prodigy_that_were_not_accepted_are_rejected(tmp_path, key):
     answers = ("accept", "reject", "ignore", None)
     rows = [{"text": str(n), key: n, "answer": each} for n, each in enumerate(answers)]
@@ -232,6 +232,13 @@ def test_rows_of_prodigy_that_were_not_accepted_are_rejected(tmp_path, key):
     path.write_text(json.dumps(rows[1]) + "\n")
     with pytest.raises(InputError, match="its only row cannot be used: 1 × annotation is not acc"):
         read_table(path, text_columns=["text"])
+
+
+def test_an_answer_that_is_a_text_is_no_annotation(tmp_path):
+    row = {"question": "To spurn is to", "options": ["reject", "welcome"], "answer": "reject"}
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    assert read_table(path, text_columns=["question"]).columns == {"question": [row["question"]]}
 
 
 def test_rows_under_a_key_are_told_from_articles(tmp_path):

@@ -43,6 +43,10 @@ SOUND = {
     "sentences": {"a.txt": "\n\n".join(map("\n".join, DOCUMENTS)) + "\n"},
     "a book": {"a.txt": "\n\n".join(map(prose, DOCUMENTS)) + "\n"},
     "files": {f"{number:03}.txt": prose(each) for number, each in enumerate(DOCUMENTS)},
+    "a long sentence in one of the files": {
+        "000.txt": without_marks(DOCUMENTS[6] * 8),
+        **{f"{number:03}.txt": prose(each) for number, each in enumerate(DOCUMENTS[:40], 1)},
+    },
     "quotes in Thai": rows([*map(prose, DOCUMENTS), THAI * 3, THAI * 4]),
     "short Georgian": rows([f"{text}." for text in GEORGIAN * 9]),
     "a play": rows(["HAMLET: To be, or not.", "OPHELIA: Good my lord, how is your lordship?"] * 50),

@@ -50,8 +50,11 @@ def _signs(*lines, cells=False, **config):
         ("The river ran\ufffd {words}", "replacement characters (\ufffd)"),
         ("__label__2 The river runs {words}.", "labels of fastText ('__label__2')"),
         ("L{n} +++$+++ u2 +++$+++ ANN +++$+++ {words}", "fields with +++$+++ between them"),
-        ("0:0{n}\nThe river runs {words}", "50% of the lines hold lines that are a time ('0:00')"),
-        ("[01:2{n}]\nThe river runs {words}", "lines that are a time ('[01:20]')"),
+        (
+            "0:0{n}\nThe river runs {words}",
+            "50% of the lines hold lines that are a time or two numbers ('0:00')",
+        ),
+        ("[01:2{n}]\nThe river runs {words}", "a time or two numbers ('[01:20]')"),
         (
             "Dialogue: 0,0:00:0{n}.00,0:00:05.00,Default,,0,0,0,,{words}",
             "time stamps of subtitles ('Dialogue: ",
