@@ -45,7 +45,7 @@ def remove_breaks(
     steps = np.zeros(len(data) + 1, np.int8)
     steps[first[is_between]] = 1
     steps[stop[is_between]] = -1
-    removed = np.flatnonzero(np.cumsum(steps[:-1]))
+    removed = np.flatnonzero(np.cumsum(steps[:-1], dtype=np.int8))
     return (
         np.delete(data, removed),
         starts - np.searchsorted(removed, starts),
