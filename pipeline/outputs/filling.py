@@ -52,7 +52,8 @@ def filling_folder(
     """
     folder = spec.open_folder()
     overwrite = options.overwrite
-    place, path = folder.place, folder.path
+    place = folder.place
+    path = folder.path
     remove_leftovers(path, JOB_FILES)  # of a run that ended before its marker was there
     content = folder.content()
     folder.check_is_ours(overwrite=overwrite)
@@ -102,7 +103,8 @@ def filling_file(spec: JobSpec, options: RunOptions) -> Iterator[None]:
             another config.
     """
     folder = spec.open_folder()
-    place, marker = folder.place, folder.place.marker
+    place = folder.place
+    marker = folder.place.marker
     marked = folder.marker
     if marked is not None and folder.path.exists() and not options.overwrite:
         spec.check_marker(marked)

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 # Texts that pandas writes for missing cells, in lower case
 GAPS = frozenset(("nan", "none", "null", "<na>"))
-# Keys that tell the rows of Prodigy from others, and those that tell them only together
-PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans", "accept"))
-_PRODIGY_LABELS = frozenset(("text", "label"))
+# Keys that tell the rows of Prodigy from others; each of them, or all of a set beside `answer`
+PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans"))
+_BESIDE_ANSWERS = (frozenset(("accept",)), frozenset(("text", "label")))
 # Content that a needed column must have: a text; a text, a number or a truth value; or any value,
 # which the reader of the list checks itself
 CellKind = Literal["text", "value", "list"]
@@ -197,7 +197,7 @@ def annotation_fault(row: dict[str, Any], used: Collection[str]) -> Fault | None
     answer = row.get("answer")
     if answer not in ("reject", "ignore") or "answer" in used:
         return None
-    if PRODIGY.isdisjoint(row) and not row.keys() >= _PRODIGY_LABELS:
+    if PRODIGY.isdisjoint(row) and not any(row.keys() >= keys for keys in _BESIDE_ANSWERS):
         return None
     return "annotation is not accepted", shortened(answer)
 

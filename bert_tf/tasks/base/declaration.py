@@ -361,7 +361,7 @@ def labeled_texts(what: str, **label: Any) -> Callable[[TableSketch], dict[str, 
         from bert_tf.data.tables.cells import PRODIGY  # Arrow: help needs none
 
         names = {column.name for column in table.columns}
-        if "accept" in names and names & (PRODIGY - {"accept"}):
+        if "accept" in names and names & PRODIGY:
             # Prodigy's `answer` is the action of the annotator, not a label.
             kept = tuple(column for column in table.columns if column.name != "answer")
             table = dataclasses.replace(table, columns=kept)

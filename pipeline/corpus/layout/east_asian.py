@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.kernels import take_ranges
+
 _BLANKS = np.frombuffer(b" \t\r", np.uint8)
 _WIDTH = 3  # bytes of these characters in UTF-8; rare ideographs of 4 bytes keep their blank
 # First bytes of U+3000 to U+9FFF: marks, kana and ideographs; second bytes of U+3100 to U+31BF,
@@ -42,14 +45,15 @@ def remove_breaks(
     is_between = _is_east_asian(data, first - _WIDTH) & _is_east_asian(data, stop)
     if not is_between.any():
         return data, starts, stops
-    steps = np.zeros(len(data) + 1, np.int8)
-    steps[first[is_between]] = 1
-    steps[stop[is_between]] = -1
-    removed = np.flatnonzero(np.cumsum(steps[:-1], dtype=np.int8))
+    first = first[is_between]
+    stop = stop[is_between]
+    kept = np.append(0, stop)
+    lengths = np.append(first, len(data)) - kept
+    removed = offsets_of(stop - first)  # bytes removed before a place, by the breaks before it
     return (
-        np.delete(data, removed),
-        starts - np.searchsorted(removed, starts),
-        stops - np.searchsorted(removed, stops),
+        take_ranges(data, kept, lengths),
+        starts - removed[np.searchsorted(first, starts)],
+        stops - removed[np.searchsorted(first, stops)],
     )
 
 

@@ -207,9 +207,8 @@ def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
     data, starts, stops = remove_breaks(
         data, lines.stops[~is_last & ~is_faulty], lines.starts[is_first], lines.stops[is_last]
     )
-    return Texts(data=data, starts=starts, stops=stops, lines=lines.lines[is_first]), is_blank[
-        is_first
-    ]
+    texts = Texts(data=data, starts=starts, stops=stops, lines=lines.lines[is_first])
+    return texts, is_blank[is_first]
 
 
 def _begin_with(pattern: re.Pattern[bytes], lines: Texts) -> np.ndarray:

@@ -146,6 +146,7 @@ def test_options_that_beam_would_ignore_are_refused(option, runner, message):
 @pytest.mark.parametrize(
     ("runner", "option"),
     [
+        ("flink", "--xyzzy=1"),
         ("flink", "--object_reuse=true"),
         ("flink", "--savepoint_path=/savepoints/1"),
         ("flink", "--flink_conf_dir=/etc/flink"),
