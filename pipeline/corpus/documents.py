@@ -145,15 +145,14 @@ def _with_joined_lines(lines: DocumentLines) -> DocumentLines:
     starts, stops, _ = paragraph_bounds(
         clean.data, clean.offsets, lines.line_documents, columns=clean.columns
     )
+    breaks = _inner_breaks(clean, starts, stops)
     first_lines = np.searchsorted(clean.offsets, starts)
     lengths = clean.lengths
     kept = lengths == 0
     kept[first_lines] = True
     lengths[first_lines] = stops - starts
     starts = clean.offsets[:-1][kept]
-    data, starts, stops = remove_breaks(
-        clean.data, _inner_breaks(clean, stops), starts, starts + lengths[kept]
-    )
+    data, starts, stops = remove_breaks(clean.data, breaks, starts, starts + lengths[kept])
     return dataclasses.replace(
         lines,
         clean=dataclasses.replace(clean, data=data).take(starts, stops - starts, kept),
@@ -161,9 +160,11 @@ def _with_joined_lines(lines: DocumentLines) -> DocumentLines:
     )
 
 
-def _inner_breaks(clean: CleanLines, stops: np.ndarray) -> np.ndarray:
-    """Return the spaces after lines, int64, without those where paragraphs stop."""
-    return np.setdiff1d(clean.offsets[1:-1] - 1, stops, assume_unique=True)
+def _inner_breaks(clean: CleanLines, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """Return the spaces after lines, int64, that are inside the paragraphs of these bounds."""
+    breaks = clean.offsets[1:-1] - 1
+    paragraphs = np.searchsorted(stops, breaks, side="right")  # the first that stops behind it
+    return breaks[np.append(starts, len(clean.data))[paragraphs] < breaks]
 
 
 def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> DocumentLines:
@@ -262,7 +263,8 @@ def _split(
     starts, stops, documents = paragraph_bounds(
         clean.data, clean.offsets, lines.line_documents, splitter is not None, clean.columns
     )
-    data, starts, stops = remove_breaks(clean.data, _inner_breaks(clean, stops), starts, stops)
+    breaks = _inner_breaks(clean, starts, stops)
+    data, starts, stops = remove_breaks(clean.data, breaks, starts, stops)
     # Replaced before sentences are split, since splitting would cut values, and before documents
     # are compared, since their text and hash are stored.
     data, starts, stops, replaced = rules.personal_data.replace(data, starts, stops)

@@ -9,12 +9,12 @@ beside marks that these scripts share with others (curly quotes, dashes, ellipse
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import take_ranges
 
-_BLANKS = np.frombuffer(b" \t\r", np.uint8)
 _WIDTH = 3  # bytes of these characters in UTF-8; rare ideographs of 4 bytes keep their blank
 # First bytes of U+3000 to U+9FFF: marks, kana and ideographs; second bytes of U+3100 to U+31BF,
 # which hold the letters of Korean.
@@ -34,14 +34,14 @@ def remove_breaks(
 
     Args:
         data: uint8, UTF-8.
-        breaks: int64, ascending, bytes that stand between joined lines.
-        starts, stops: int64, places in `data`, none of them inside a break.
+        breaks: int64, ascending, bytes that stand between joined lines; several may be in one run
+            of blanks.
+        starts, stops: int64, places in `data`, none of them inside a run of blanks at a break.
 
     Returns:
         `data` without these breaks, and the new places.
     """
-    first = _past_blanks(data, breaks, -1) + 1
-    stop = _past_blanks(data, breaks, 1)
+    first, stop = _blank_runs(data, breaks)
     is_between = _is_east_asian(data, first - _WIDTH) & _is_east_asian(data, stop)
     if not is_between.any():
         return data, starts, stops
@@ -57,18 +57,31 @@ def remove_breaks(
     )
 
 
-def _past_blanks(data: np.ndarray, places: np.ndarray, step: int) -> np.ndarray:
-    """Return the next places before (-1) or after (1) these that hold no blank; int64.
+@numba.njit(cache=True, nogil=True)
+def _blank_runs(data: np.ndarray, breaks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the runs of blanks around breaks begin and end, each run once; int64 [runs]."""
+    first = np.empty_like(breaks)
+    stop = np.empty_like(breaks)
+    runs = 0
+    after_last = -1
+    for place in breaks:
+        if place < after_last:
+            continue
+        begin = place
+        while begin > 0 and _is_blank(data[begin - 1]):
+            begin -= 1
+        after_last = place + 1
+        while after_last < len(data) and _is_blank(data[after_last]):
+            after_last += 1
+        first[runs] = begin
+        stop[runs] = after_last
+        runs += 1
+    return first[:runs], stop[:runs]
 
-    They may be -1 and the length of the data.
-    """
-    places = places + step
-    while True:
-        is_inside = (places >= 0) & (places < len(data))
-        is_blank = is_inside & np.isin(data[np.clip(places, 0, len(data) - 1)], _BLANKS)
-        if not is_blank.any():
-            return places
-        places = places + step * is_blank
+
+@numba.njit(cache=True, inline="always")
+def _is_blank(byte: int) -> bool:
+    return byte == ord(" ") or byte == ord("\t") or byte == ord("\r")
 
 
 def _is_east_asian(data: np.ndarray, places: np.ndarray) -> np.ndarray:

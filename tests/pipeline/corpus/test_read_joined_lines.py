@@ -70,6 +70,15 @@ def test_line_breaks_of_japanese_text_are_no_blanks(tmp_path, name, keys, ending
     assert "".join(document) == "".join(WRAPPED_JAPANESE)
 
 
+@pytest.mark.parametrize("curation", [(), ("gopher",)])
+def test_line_breaks_of_later_paragraphs_are_in_their_places(tmp_path, curation):
+    path = tmp_path / "a.jsonl"
+    text = "\n \n\n".join(["\n".join(WRAPPED_JAPANESE)] * 3)
+    path.write_text(json.dumps({"text": text}))
+    (document,) = read_corpus(path, curation=curation).documents
+    assert "".join(document) == "".join(WRAPPED_JAPANESE * 3)
+
+
 EAST_ASIAN = "かア漢。！"
 
 
@@ -81,7 +90,7 @@ def test_breaks_are_removed_between_characters_of_chinese_and_japanese(lines, ma
     data = np.frombuffer(mark.join(lines).encode(), np.uint8)
     sizes = np.array([len(line.encode()) for line in lines])
     stops = np.cumsum(sizes + len(mark)) - len(mark)
-    breaks = stops[:-1] + len(mark) // 2
+    breaks = (stops[:-1, np.newaxis] + np.arange(len(mark))).ravel()  # several in a run of blanks
     joined, starts, stops = remove_breaks(data, breaks, stops - sizes, stops)
     expected = lines[0]
     for before, line in itertools.pairwise(lines):
