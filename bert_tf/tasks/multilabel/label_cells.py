@@ -126,7 +126,7 @@ class LabelForm:
                 named_bits = zip(self.names, listed, strict=False)
                 labels = [name for name, bit in named_bits if _TRUTHS[bit.lower()]]
             else:
-                labels = list(dict.fromkeys(listed))
+                labels = list(dict.fromkeys(label.strip() for label in listed if label.strip()))
                 fault = _replace_numbers(labels, numbers) if numbers else None
                 if fault is not None:
                     faults[index] = fault

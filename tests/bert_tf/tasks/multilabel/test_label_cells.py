@@ -33,6 +33,7 @@ def listed(cells, *, separator="|", names=(), **columns):
         (" a | b ||", ("a", "b")),
         ("[]", ()),
         ('["a", "b|c", "a"]', ("a", "b|c")),
+        ('[" a", "a ", "b c "]', ("a", "b c")),
         ("[1, 2.50, true]", ("1", "2.5", "true")),
         ("[urgent]|x", ("[urgent]", "x")),
         ("['a', 'b, c']", ("a", "b, c")),
