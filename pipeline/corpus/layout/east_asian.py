@@ -15,6 +15,7 @@ import numpy as np
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import take_ranges
 
+_BLANKS = (0x20, 0x09, 0x0D)
 _WIDTH = 3  # bytes of these characters in UTF-8; rare ideographs of 4 bytes keep their blank
 # First bytes of U+3000 to U+9FFF: marks, kana and ideographs; second bytes of U+3100 to U+31BF,
 # which hold the letters of Korean.
@@ -41,12 +42,11 @@ def remove_breaks(
     Returns:
         `data` without these breaks, and the new places.
     """
-    first, stop = _blank_runs(data, breaks)
-    is_between = _is_east_asian(data, first - _WIDTH) & _is_east_asian(data, stop)
+    runs = _blank_runs(data, breaks)
+    is_between = _is_east_asian(data, runs[0] - _WIDTH) & _is_east_asian(data, runs[1])
     if not is_between.any():
         return data, starts, stops
-    first = first[is_between]
-    stop = stop[is_between]
+    first, stop = runs[:, is_between]
     kept = np.append(0, stop)
     lengths = np.append(first, len(data)) - kept
     removed = offsets_of(stop - first)  # bytes removed before a place, by the breaks before it
@@ -58,30 +58,23 @@ def remove_breaks(
 
 
 @numba.njit(cache=True, nogil=True)
-def _blank_runs(data: np.ndarray, breaks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the runs of blanks around breaks begin and end, each run once; int64 [runs]."""
-    first = np.empty_like(breaks)
-    stop = np.empty_like(breaks)
+def _blank_runs(data: np.ndarray, breaks: np.ndarray) -> np.ndarray:
+    """Return where the runs of blanks around breaks begin and end, each once; int64 [2, runs]."""
+    bounds = np.empty((2, len(breaks)), np.int64)
     runs = 0
-    after_last = -1
+    stop = 0
     for place in breaks:
-        if place < after_last:
+        if place < stop:
             continue
-        begin = place
-        while begin > 0 and _is_blank(data[begin - 1]):
-            begin -= 1
-        after_last = place + 1
-        while after_last < len(data) and _is_blank(data[after_last]):
-            after_last += 1
-        first[runs] = begin
-        stop[runs] = after_last
+        first = place
+        while first > 0 and data[first - 1] in _BLANKS:
+            first -= 1
+        stop = place + 1
+        while stop < len(data) and data[stop] in _BLANKS:
+            stop += 1
+        bounds[:, runs] = first, stop
         runs += 1
-    return first[:runs], stop[:runs]
-
-
-@numba.njit(cache=True, inline="always")
-def _is_blank(byte: int) -> bool:
-    return byte == ord(" ") or byte == ord("\t") or byte == ord("\r")
+    return bounds[:, :runs]
 
 
 def _is_east_asian(data: np.ndarray, places: np.ndarray) -> np.ndarray:

@@ -47,7 +47,30 @@ def _signs(*lines, cells=False, **config):
         ("\\section{{River}}\nThe river runs {words}", "commands of LaTeX such as \\section"),
         ("WARC-Type: conversion\nThe river runs {words}", "headers of WARC records"),
         ("It{garbled}s {words}", "garbled characters such as â€™"),
-        ("The river ran\ufffd {words}", "replacement characters (\ufffd)"),
+        ("Ð\x9fÑ\x80Ð¸Ð²ÐµÑ\x82 {words}", "garbled characters such as Ð"),
+        ("Ïðèâåò, ìèð {words}", "garbled characters such as Ïðèâåò"),
+        ("The river ran\ufffd {words}", "marks in the place of letters (\ufffd)"),
+        ("{words}, ???? ?????.", "marks in the place of letters (???? ?????)"),
+        ("The river ran f=C3=BCr {words}", "quoted-printable mail writes them (=C3=BC)"),
+        ("** River {n}\n{words}", "stars before headings or items ('** R'), as in Org"),
+        *(
+            (f"The river\n{number}\nruns {{words}}", f"33% of the lines hold nothing but a {shown}")
+            for number, shown in (
+                ("{n}", "number ('0')"),
+                ("- {n} -", "number ('- 0 -')"),
+                ("\fPage {n} of 9", "number ('Page 0 of 9')"),
+                ("– {n} –", "number ('– 0 –')"),
+            )
+        ),
+        *(
+            (f"{before}the river runs {{words}}", "times and names before messages ('")
+            for before in (
+                "[10:2{n}] <ann> ",
+                "10:2{n} Ann Lee: ",
+                "1/24/21, 10:2{n} PM - Ann: ",
+                "[2021-01-24 10:2{n}:00] Ann: ",
+            )
+        ),
         ("__label__2 The river runs {words}.", "labels of fastText ('__label__2')"),
         ("L{n} +++$+++ u2 +++$+++ ANN +++$+++ {words}", "fields with +++$+++ between them"),
         (
