@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 # Texts that pandas writes for missing cells, in lower case
 GAPS = frozenset(("nan", "none", "null", "<na>"))
-# Keys that tell the rows of Prodigy from others; each of them, or all of a set beside `answer`
+# Keys that tell the rows of Prodigy from others. All keys of a set of `_BESIDE_ANSWERS` do so
+# together, beside `answer`.
 PRODIGY = frozenset(("_input_hash", "_task_hash", "_view_id", "spans"))
 _BESIDE_ANSWERS = (frozenset(("accept",)), frozenset(("text", "label")))
 # Content that a needed column must have: a text; a text, a number or a truth value; or any value,

@@ -115,7 +115,7 @@ def single_labels(labels: Sequence[str]) -> list[str]:
         if items is not None and (len(items) != 1 or not isinstance(items[0], kinds)):
             return list(labels)
     return [
-        label if items is None else cell_text(items[0])
+        label if items is None else cell_text(items[0]).strip()
         for label, items in zip(labels, lists, strict=True)
     ]
 

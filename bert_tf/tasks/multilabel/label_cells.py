@@ -126,11 +126,13 @@ class LabelForm:
                 named_bits = zip(self.names, listed, strict=False)
                 labels = [name for name, bit in named_bits if _TRUTHS[bit.lower()]]
             else:
-                labels = list(dict.fromkeys(label.strip() for label in listed if label.strip()))
+                labels = [label.strip() for label in listed]
                 fault = _replace_numbers(labels, numbers) if numbers else None
+                if "" in labels:
+                    fault = _REASON, shortened(cells[index])
                 if fault is not None:
                     faults[index] = fault
-            rows.append(labels)
+            rows.append(list(dict.fromkeys(labels)))
         return rows, faults
 
     def _items_of_cells(self, table: Table) -> list[list[str] | None]:
@@ -279,8 +281,7 @@ def _items(cell: str, separator: str, has_lists: bool) -> list[str] | None:
         return [part for part in parts if part]
     if not all(isinstance(item, str | int | float) for item in listed):
         return None
-    labels = [cell_text(item) for item in listed]
-    return labels if all(label.strip() for label in labels) else None
+    return [cell_text(item) for item in listed]
 
 
 def _without_quotes(items: list[list[str] | None]) -> list[list[str] | None]:

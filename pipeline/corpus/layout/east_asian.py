@@ -9,10 +9,10 @@ beside marks that these scripts share with others (curly quotes, dashes, ellipse
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.compiled import numba
 from bert_tf.base.kernels import take_ranges
 
 _BLANKS = (0x20, 0x09, 0x0D)
@@ -35,8 +35,7 @@ def remove_breaks(
 
     Args:
         data: uint8, UTF-8.
-        breaks: int64, ascending, bytes that stand between joined lines; several may be in one run
-            of blanks.
+        breaks: int64, ascending, blanks between joined lines; several may be in one run.
         starts, stops: int64, places in `data`, none of them inside a run of blanks at a break.
 
     Returns:

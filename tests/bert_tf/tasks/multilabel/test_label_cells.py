@@ -62,7 +62,10 @@ def test_another_separator():
 
 @pytest.mark.parametrize(
     "cell",
-    ['[["a"]]', '["a", null]', '[{"a": 1}]', '["a", ""]', '[" "]', '{"a": 2}', "[['a']]"],
+    [
+        *('[["a"]]', '["a", null]', '[{"a": 1}]', '["a", ""]', '[" "]', '{"a": 2}', "[['a']]"),
+        *('{"choices": ["a", ""]}', '{"": 1, "a": 0}'),
+    ],
 )
 def test_lists_of_something_else_are_rejected_with_their_line(cell):
     assert listed(["a", cell]) == (
@@ -98,6 +101,9 @@ def test_a_list_that_was_cut_is_no_label():
 def test_lists_that_databases_write(cells):
     assert listed(cells) == ([("b", "a"), (), ("b c",), (), ("a", "it's, so")], [])
     assert listed(cells, separator=",")[0][0] == ("b", "a")
+    found, rejects = listed(['{"",a}', "{b}"])
+    assert found == [("b",)]
+    assert len(rejects) == 1
 
 
 def test_lists_that_spark_and_java_write():

@@ -52,14 +52,14 @@ def _signs(*lines, cells=False, **config):
         ("The river ran\ufffd {words}", "marks in the place of letters (\ufffd)"),
         ("{words}, ???? ?????.", "marks in the place of letters (???? ?????)"),
         ("The river ran f=C3=BCr {words}", "quoted-printable mail writes them (=C3=BC)"),
-        ("** River {n}\n{words}", "stars before headings or items ('** R'), as in Org"),
+        ("** River {n}\n{words}", "stars before headings or items ('**'), as in Org"),
         *(
             (f"The river\n{number}\nruns {{words}}", f"33% of the lines hold nothing but a {shown}")
             for number, shown in (
                 ("{n}", "number ('0')"),
                 ("- {n} -", "number ('- 0 -')"),
                 ("\fPage {n} of 9", "number ('Page 0 of 9')"),
-                ("– {n} –", "number ('– 0 –')"),
+                ("— {n} —", "number ('— 0 —')"),
             )
         ),
         *(
@@ -68,7 +68,7 @@ def _signs(*lines, cells=False, **config):
                 "[10:2{n}] <ann> ",
                 "10:2{n} Ann Lee: ",
                 "1/24/21, 10:2{n} PM - Ann: ",
-                "[2021-01-24 10:2{n}:00] Ann: ",
+                "\u200e[2021-01-24 10:2{n}:00] Александр Иванович: ",
             )
         ),
         ("__label__2 The river runs {words}.", "labels of fastText ('__label__2')"),
@@ -104,6 +104,8 @@ def test_prose_has_no_signs():
     )
     assert _signs(*PROSE * 3, cells=True) == []
     assert _signs("Tags <br> in one line of many.", *PROSE * 6) == []
+    unusual = ("第××××××号", "Ääääääääh!", "*** *** ***", "Was??? ??? Nein!", "x=AB=CD", "- 5")
+    assert _signs(*[line for line in unusual for _ in range(5)]) == []
     assert (
         _signs("文字の列です。", "もう一つの行。", "三つ目", "四つ目の行です。", "五つ目", "六")
         == []
