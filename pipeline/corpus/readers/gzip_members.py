@@ -20,6 +20,7 @@ _MAGIC = b"\x1f\x8b\x08"
 _STEP_BYTES = 1 << 14
 _GZIP_FORMAT = 31  # of zlib's `wbits`: a window of 32 KiB, with gzip's header
 _TOO_EARLY = "the compressed data ends too early"
+_NO_DATA = "no data follows its header"
 DAMAGE = re.compile(rb"[\n\0]Damaged: (.{1,200})\r\n\r\n")
 
 
@@ -67,6 +68,9 @@ def read_members(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator
         step = stored[:_STEP_BYTES]
         try:
             part = member.decompress(step)
+            if step and not part and place == start and not member.eof:
+                # A damaged header may claim a field that the next members would be a part of.
+                raise zlib.error(_NO_DATA)
         except zlib.error as error:
             yield 8 * start, _damage(start, str(error), size)
             skipped, stored = _skip_to_member(stream, stored, int(place == start))
