@@ -174,8 +174,8 @@ def period_ends(data, begin, mark, following, stop, follower, table, lists):
     has_number = follower == DIGIT or _is_roman(data, following, stop, _ROMAN)
     if has_number and (is_street or _holds(lists.before_number, before)):
         return False
-    is_roman = _is_roman(data, start, mark + 1, _SMALL_ROMAN)
-    if start == begin and (is_roman or _is_roman(data, start, mark + 1, _ITEM_ROMAN)):
+    numerals = _ITEM_ROMAN if data[start] >= ord("a") else _SMALL_ROMAN
+    if start == begin and _is_roman(data, start, mark + 1, numerals):
         return False  # of a king, or a list
     after_stop = following
     letters = 0

@@ -38,7 +38,6 @@ from bert_tf.data.tables.value_forms import PIECE, is_cut, is_quoted
 _OPENING = "[({<"
 _CLOSING = "])}>"
 _QUOTES = "'\"`"
-_VECTOR = re.compile(r"c\(")  # of R: c("garden", "kitchen")
 _HALVES_OF_LISTS = 0.2  # of the distinct labels; fewer are names with an odd bracket
 _ROWS_OF_LISTS = 0.2  # share of the sentences that begin and end like a list
 _WORDS_IN_QUOTES = 0.5  # share of the words
@@ -92,7 +91,7 @@ def _is_half(label: str, *, is_first: bool) -> bool:
     Parts of speech without letters such as `''` and `(` are labels of their own.
     """
     text = label.strip().strip(",;")
-    if is_first and _VECTOR.match(text):
+    if is_first and text.startswith("c("):  # of R: c("garden", "kitchen")
         text = text[1:]
     if len(text) < 2 or not any(map(str.isalnum, text)):
         return False
